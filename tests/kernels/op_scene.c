@@ -80,11 +80,19 @@ void result_free(struct op_result *result)
     ls_free(result->partial[1]);
 }
 
-/* Between Caffe's order and the value's layout; all elements are of 4 bytes. */
+/* Between Caffe's order and the value's layout. Elements are of 4 bytes, or bf16, which is fp32 in
+ * Caffe's order and lies so. */
 static void scene_convert(const struct ls_device *device, const struct ls_value *value,
                           float *plain, float *laid_out, bool to_plain)
 {
     const struct ls_layout *layout = value->layout;
+    if (value->type == LS_BF16) {
+        assert_ptr_equal(layout, &ls_layout_plain);
+        ls_dtype_convert(to_plain ? LS_BF16 : LS_F32, to_plain ? laid_out : plain,
+                         to_plain ? LS_F32 : LS_BF16, to_plain ? plain : laid_out,
+                         (size_t)ls_shape_size(&value->shape));
+        return;
+    }
     if (layout->block == 0) {
         assert_int_equal(
             to_plain ? device->parameter_to_plain(layout, &value->shape, laid_out, plain, NULL)

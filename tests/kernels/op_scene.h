@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "ir/convert.h"
 #include "ir/graph.h"
 #include "ir/layer.h"
 #include "kernels/reference.h"

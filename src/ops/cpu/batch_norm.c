@@ -40,7 +40,7 @@ struct batch_norm {
     struct ls_batch_norm_view view;
     int64_t channels, padded; /* padded: a multiple of LS_SYNC_BLOCK */
     int64_t rows, all_rows;   /* all_rows: of the micro-batch */
-    int64_t row_stride;       /* in floats */
+    int64_t row_stride;       /* in numbers */
     int grouping;             /* -1: saved averages */
 };
 
@@ -60,8 +60,15 @@ static struct arrays place_arrays(const struct batch_norm *norm, void *scratch)
                            f + n, f + 2 * n, f + 3 * n, f + 4 * n, f + 5 * n};
 }
 
+/* The number at `offset` of an array; NULL for none. */
+static void *at_offset(const struct batch_norm *norm, const void *array, int64_t offset)
+{
+    const size_t size = norm->view.bf16 ? sizeof(uint16_t) : sizeof(float);
+    return array == NULL ? NULL : (char *)array + (size_t)offset * size;
+}
+
 /* An input that may be absent, also where the list of inputs ends before it. */
-static const float *input(const struct ls_prepared *prepared, void *const *in, int i)
+static const void *input(const struct ls_prepared *prepared, void *const *in, int i)
 {
     return i >= 0 && i < prepared->op->inputs ? in[i] : NULL;
 }
@@ -80,6 +87,21 @@ static bool batch_norm_accepts(const struct ls_op *op)
     bool needs_sums = op->kind == LS_OP_BATCH_NORM_BACKWARD && attr->moments >= 0;
     return x->shape.rank >= 2 && (op->kind != LS_OP_MOMENTS || attr->moments >= 0) &&
            (!needs_sums || attr->sums >= 0);
+}
+
+/* Values along the rows of a channel; where it has one position in a row they lie side by side, and
+ * the loops for that are for fp32. */
+static bool batch_norm_takes_bf16(const struct ls_op *op)
+{
+    const struct inputs index = inputs_of(op->kind);
+    const int values[] = {index.x, index.dy, index.y};
+    const struct ls_shape *shape = &op->input[index.x]->shape;
+    const bool writes = op->kind == LS_OP_BATCH_NORM || op->kind == LS_OP_BATCH_NORM_BACKWARD;
+    bool all = ls_shape_count(shape, 2, shape->rank) > 1;
+    for (int i = 0; i < 3; i++)
+        if (values[i] >= 0 && values[i] < op->inputs && op->input[values[i]] != NULL)
+            all = all && op->input[values[i]]->type == LS_BF16;
+    return all && (!writes || op->output[0]->type == LS_BF16);
 }
 
 /* Parameters and their gradients are plain; all else lies as x does. */
@@ -113,6 +135,7 @@ static void describe(const struct ls_value *x, struct batch_norm *norm)
     norm->all_rows = shape->dim[0];
     norm->rows = x->rows > 0 ? x->rows : 1;
     struct ls_batch_norm_view *view = &norm->view;
+    view->bf16 = x->type == LS_BF16;
     view->channels = block > 1 ? (channels + block - 1) / block * block : channels;
     view->block = block > 1 ? block : points == 1 ? channels : 1;
     view->block_stride = view->block * points;
@@ -289,12 +312,13 @@ static int moments_channels(const struct ls_prepared *prepared, void *const *in,
 {
     (void)out, (void)scratch;
     const struct share share = {prepared, context, begin, end};
-    const float *x = in[0];
+    const struct batch_norm *norm = prepared->state;
     for (int p = 0; p < part_count(&share); p++) {
         int64_t offset;
         struct ls_batch_norm_view view = view_part(&share, p, &offset);
         double *row = start_row(&share, prepared->op->attr.batch_norm.moments, p, &view);
-        ls_vector_batch_norm()->moments(&view, x + offset, row, row + norm_of(&share)->padded);
+        ls_vector_batch_norm()->moments(&view, at_offset(norm, in[0], offset), row,
+                                        row + norm->padded);
     }
     return 0;
 }
@@ -304,15 +328,15 @@ static int forward_channels(const struct ls_prepared *prepared, void *const *in,
                             int64_t end)
 {
     const struct share share = {prepared, context, begin, end};
-    const struct arrays at = place_arrays(prepared->state, scratch);
+    const struct batch_norm *norm = prepared->state;
+    const struct arrays at = place_arrays(norm, scratch);
     struct ls_batch_norm_channels channels = start_channels(&share, in, &at);
-    const float *x = in[0];
-    float *y = out[0];
     for (int p = 0; p < part_count(&share); p++) {
         int64_t offset;
         struct ls_batch_norm_view view = view_part(&share, p, &offset);
         read_moments(&share, p, &channels);
-        ls_vector_batch_norm()->forward(&view, &channels, x + offset, y + offset);
+        ls_vector_batch_norm()->forward(&view, &channels, at_offset(norm, in[0], offset),
+                                        at_offset(norm, out[0], offset));
     }
     return 0;
 }
@@ -338,16 +362,15 @@ static void write_gradient(const struct share *share, const double *from, float 
 
 /* dy, x and y (NULL where there is none) of the part at `offset`. */
 struct places {
-    const float *dy, *x, *y;
+    const void *dy, *x, *y;
 };
 
 static struct places places_at(const struct ls_prepared *prepared, void *const *in, int64_t offset)
 {
     const struct batch_norm *norm = prepared->state;
-    const float *dy = input(prepared, in, norm->input.dy), *x = input(prepared, in, norm->input.x);
-    const float *y = input(prepared, in, norm->input.y);
-    return (struct places){dy + offset, x == NULL ? NULL : x + offset,
-                           y == NULL ? NULL : y + offset};
+    return (struct places){at_offset(norm, input(prepared, in, norm->input.dy), offset),
+                           at_offset(norm, input(prepared, in, norm->input.x), offset),
+                           at_offset(norm, input(prepared, in, norm->input.y), offset)};
 }
 
 static int sums_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
@@ -387,7 +410,6 @@ static int backward_channels(const struct ls_prepared *prepared, void *const *in
     const struct batch_norm *norm = prepared->state;
     const struct arrays at = place_arrays(norm, scratch);
     struct ls_batch_norm_channels channels = start_channels(&share, in, &at);
-    float *dx = out[0];
     for (int p = 0; p < part_count(&share); p++) {
         int64_t offset;
         struct ls_batch_norm_view view = view_part(&share, p, &offset);
@@ -401,7 +423,8 @@ static int backward_channels(const struct ls_prepared *prepared, void *const *in
             channels.mean_dz = merged_of(&share, prepared->op->attr.batch_norm.sums, p, 2);
             channels.mean_dzx = channels.mean_dz + norm->padded;
         }
-        ls_vector_batch_norm()->backward(&view, &channels, from.dy, from.x, from.y, dx + offset);
+        ls_vector_batch_norm()->backward(&view, &channels, from.dy, from.x, from.y,
+                                         at_offset(norm, out[0], offset));
     }
     return 0;
 }
@@ -419,6 +442,7 @@ const struct ls_kernel ls_kernel_moments = {
     .bits = LS_BITS_NEEDS_SYNC,
     .name = "moments",
     .accepts = batch_norm_accepts,
+    .takes_bf16 = batch_norm_takes_bf16,
     .layouts = batch_norm_layouts,
     .prepare = batch_norm_prepare,
     .release = ls_own_release,
@@ -432,6 +456,7 @@ const struct ls_kernel ls_kernel_batch_norm = {
     .bits = LS_BITS_OWN,
     .name = "batch norm",
     .accepts = batch_norm_accepts,
+    .takes_bf16 = batch_norm_takes_bf16,
     .layouts = batch_norm_layouts,
     .prepare = batch_norm_prepare,
     .release = ls_own_release,
@@ -445,6 +470,7 @@ const struct ls_kernel ls_kernel_batch_norm_sums = {
     .bits = LS_BITS_NEEDS_SYNC,
     .name = "batch norm sums",
     .accepts = batch_norm_accepts,
+    .takes_bf16 = batch_norm_takes_bf16,
     .layouts = batch_norm_layouts,
     .prepare = batch_norm_prepare,
     .release = ls_own_release,
@@ -458,6 +484,7 @@ const struct ls_kernel ls_kernel_batch_norm_backward = {
     .bits = LS_BITS_NEEDS_SYNC,
     .name = "batch norm backward",
     .accepts = batch_norm_accepts,
+    .takes_bf16 = batch_norm_takes_bf16,
     .layouts = batch_norm_layouts,
     .prepare = batch_norm_prepare,
     .release = ls_own_release,

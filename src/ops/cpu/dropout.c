@@ -11,10 +11,11 @@
 
 #include "base/mutant.h"
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/tiles.h"
 #include "ops/cpu/vector/elementwise.h"
 #include "ops/cpu/vector/philox.h"
 
-enum { TILE = 1024, POINTS = 64, BLOCK_MAX = 16 }; /* BLOCK_MAX: of ir/layout.h */
+enum { TILE = LS_TILE, POINTS = 64, BLOCK_MAX = 16 }; /* BLOCK_MAX: of ir/layout.h */
 
 struct dropout {
     uint64_t key;
@@ -48,22 +49,42 @@ static int dropout_layouts(const struct ls_op *op, struct ls_op_layouts *layouts
     return 0;
 }
 
-/* Elements first .. first + n of one sample, which lie in a row. */
+/* Elements first .. first + n of one sample, which lie in a row at `at`. */
 static void drop_run(const struct dropout *dropout, uint64_t ordinal, uint64_t first,
-                     const float *x, float *y, size_t n)
+                     const struct ls_value *value, const void *x, void *y, size_t at, size_t n)
 {
     uint32_t word[TILE];
+    float tile[TILE];
     for (size_t i = 0; i < n; i += TILE) {
         size_t count = n - i < TILE ? n - i : TILE;
+        float *to = ls_tile_begin(value, y, at + i, tile);
         ls_vector_philox()->words(dropout->key, ordinal, first + i, word, count);
-        ls_vector_elementwise()->drop(x + i, word, y + i, dropout->threshold, dropout->scale,
-                                      count);
+        ls_vector_elementwise()->drop(ls_tile_read(value, x, at + i, count, tile), word, to,
+                                      dropout->threshold, dropout->scale, count);
+        ls_tile_end(value, y, at + i, count, to);
+    }
+}
+
+/* Behind a ReLU. */
+static void drop_gated(const struct dropout *dropout, const struct ls_op *op, void *const *in,
+                       void *dx)
+{
+    const struct ls_value *value = op->input[0];
+    const size_t n = ls_value_elements(value);
+    float tile[TILE], gate[TILE];
+    for (size_t from = 0, count; from < n; from += count) {
+        count = ls_tile_count(value, n - from);
+        float *to = ls_tile_begin(value, dx, from, tile);
+        ls_vector_elementwise()->drop_gated(ls_tile_read(value, in[0], from, count, tile),
+                                            ls_tile_read(value, in[1], from, count, gate), to,
+                                            dropout->scale, count);
+        ls_tile_end(value, dx, from, count, to);
     }
 }
 
 /* A value as outer x samples x run numbers (rows of a sample and what lies behind them). */
-static void drop_plain(const struct dropout *dropout, const struct ls_value *value, const float *x,
-                       float *y, uint64_t first_ordinal)
+static void drop_plain(const struct dropout *dropout, const struct ls_value *value, const void *x,
+                       void *y, uint64_t first_ordinal)
 {
     const struct ls_shape *shape = &value->shape;
     int axis = value->sample_axis;
@@ -76,8 +97,8 @@ static void drop_plain(const struct dropout *dropout, const struct ls_value *val
     for (int64_t o = 0; o < outer; o++)
         for (int64_t s = 0; s < samples; s++) {
             int64_t at = (o * samples + s) * run;
-            drop_run(dropout, first_ordinal + (uint64_t)s, (uint64_t)(o * run), x + at, y + at,
-                     (size_t)run);
+            drop_run(dropout, first_ordinal + (uint64_t)s, (uint64_t)(o * run), value, x, y,
+                     (size_t)at, (size_t)run);
         }
 }
 
@@ -136,8 +157,7 @@ static int dropout_run(const struct ls_prepared *prepared, void *local, void *co
     const struct ls_value *value = prepared->op->input[0];
     const struct dropout dropout = dropout_of(prepared->op);
     if (prepared->op->inputs > 1) {
-        ls_vector_elementwise()->drop_gated(in[0], in[1], out[0], dropout.scale,
-                                            ls_value_elements(value));
+        drop_gated(&dropout, prepared->op, in, out[0]);
         return 0;
     }
     uint64_t ordinal = LS_MUTANT(GENERATOR) ? own_ordinal() : (uint64_t)context->first_ordinal;
@@ -153,6 +173,7 @@ const struct ls_kernel ls_kernel_dropout = {
     .bits = LS_BITS_OWN,
     .name = "dropout",
     .accepts = dropout_accepts,
+    .takes_bf16 = ls_all_bf16,
     .layouts = dropout_layouts,
     .prepare = ls_own_prepare,
     .run = dropout_run,

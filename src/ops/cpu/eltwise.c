@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/tiles.h"
 #include "ops/cpu/vector/elementwise.h"
 
-enum { TILE = 1024 };
+enum { TILE = LS_TILE };
 
 static float coefficient(const struct ls_eltwise_attr *attr, int i)
 {
@@ -41,40 +42,52 @@ static void finish(const struct ls_op *op, void *const *in, size_t from, const f
                    float *y, size_t count)
 {
     const struct ls_eltwise_attr *attr = &op->attr.eltwise;
+    const int last = op->inputs - 1;
+    float wide[TILE];
     if (attr->gated)
-        ls_vector_elementwise()->relu_backward(tile, (const float *)in[op->inputs - 1] + from, y,
-                                               attr->relu_slope, count);
+        ls_vector_elementwise()->relu_backward(
+            tile, ls_tile_read(op->input[last], in[last], from, count, wide), y, attr->relu_slope,
+            count);
     else if (attr->relu)
         ls_vector_elementwise()->relu(tile, y, attr->relu_slope, count);
     else
         memcpy(y, tile, count * sizeof *y);
 }
 
-/* Numbers [begin, n) of all. */
-static void combine_all(const struct ls_op *op, void *const *in, void *const *out, size_t begin,
-                        size_t n)
+/* Numbers [from, from + count), to `y`. */
+static void combine_tile(const struct ls_op *op, void *const *in, size_t from, size_t count,
+                         float *y)
 {
     const struct ls_eltwise_attr *attr = &op->attr.eltwise;
     bool scaled = attr->method == LS_ELTWISE_SUM && attr->coefficients != NULL;
     int inputs = op->inputs - attr->gated;
     bool direct = inputs > 1 && !attr->relu && !attr->gated;
+    float tile[TILE], wide[TILE];
+    const float *so_far = ls_tile_read(op->input[0], in[0], from, count, tile);
+    if (scaled || inputs == 1) {
+        ls_vector_elementwise()->multiply_by(so_far, scaled ? coefficient(attr, 0) : 1, tile,
+                                             count);
+        so_far = tile;
+    }
+    for (int i = 1; i < inputs; i++) {
+        float *to = direct && i == inputs - 1 ? y : tile;
+        combine(attr, so_far, ls_tile_read(op->input[i], in[i], from, count, wide), i, to, count);
+        so_far = tile;
+    }
+    if (!direct)
+        finish(op, in, from, tile, y, count);
+}
+
+/* Numbers [begin, n) of all. */
+static void combine_all(const struct ls_op *op, void *const *in, void *const *out, size_t begin,
+                        size_t n)
+{
+    float wide[TILE];
     for (size_t from = begin; from < n; from += TILE) {
         size_t count = n - from < TILE ? n - from : TILE;
-        float tile[TILE];
-        const float *so_far = (const float *)in[0] + from;
-        float *y = (float *)out[0] + from;
-        if (scaled || inputs == 1) {
-            ls_vector_elementwise()->multiply_by(so_far, scaled ? coefficient(attr, 0) : 1, tile,
-                                                 count);
-            so_far = tile;
-        }
-        for (int i = 1; i < inputs; i++) {
-            float *to = direct && i == inputs - 1 ? y : tile;
-            combine(attr, so_far, (const float *)in[i] + from, i, to, count);
-            so_far = tile;
-        }
-        if (!direct)
-            finish(op, in, from, tile, y, count);
+        float *y = ls_tile_begin(op->output[0], out[0], from, wide);
+        combine_tile(op, in, from, count, y);
+        ls_tile_end(op->output[0], out[0], from, count, y);
     }
 }
 
@@ -191,6 +204,7 @@ const struct ls_kernel ls_kernel_eltwise = {
     .kind = LS_OP_ELTWISE,
     .bits = LS_BITS_OWN,
     .name = "eltwise",
+    .takes_bf16 = ls_all_bf16,
     .layouts = eltwise_layouts,
     .prepare = eltwise_prepare,
     .run = eltwise_run,

@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/tiles.h"
 #include "ops/cpu/vector/pooling.h"
 #include "ops/cpu/vector/pooling_pairs.h"
 
@@ -21,7 +22,13 @@ struct pooling_state {
     bool paired; /* `pairs` is what there is to do */
     struct ls_pairs pairs;
     int32_t *tables;
+    int64_t inside, outside; /* numbers of a plane of x, of y, as they lie */
+    int64_t at_once;         /* planes; all, where values are fp32 */
+    /* Of values in bf16, where these planes are fp32: in scratch memory, counted in floats. */
+    size_t inner_place, outer_place;
 };
+
+enum { NUMBERS_AT_ONCE = 4096 };
 
 /* x or dx, the tensor that windows move over, and y or dy. */
 static const struct ls_value *inner_value(const struct ls_op *op)
@@ -158,6 +165,30 @@ static bool find_pairs(struct pooling_state *state, const struct ls_op *op)
     return found;
 }
 
+/* Some planes are converted together, so that small ones are not called for one by one. */
+static void place_planes(struct pooling_state *state, struct ls_prepared *prepared)
+{
+    enum { ALIGNED = 16 }; /* floats */
+    const int64_t larger = state->inside > state->outside ? state->inside : state->outside;
+    state->at_once = NUMBERS_AT_ONCE / larger;
+    if (state->at_once > state->windows.planes)
+        state->at_once = state->windows.planes;
+    if (state->at_once < 1)
+        state->at_once = 1;
+    const size_t inner = (size_t)(state->at_once * state->inside + ALIGNED) / ALIGNED * ALIGNED;
+    const size_t outer = (size_t)(state->at_once * state->outside);
+    state->inner_place = (prepared->scratch_bytes / sizeof(float) + ALIGNED) / ALIGNED * ALIGNED;
+    state->outer_place = state->inner_place + inner;
+    prepared->scratch_bytes = (state->outer_place + outer) * sizeof(float);
+}
+
+/* How many planes from plane p on are the next ones. */
+static int64_t next_planes(const struct pooling_state *state, int64_t p)
+{
+    const int64_t left = state->windows.planes - p;
+    return left < state->at_once ? left : state->at_once;
+}
+
 static int pooling_prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     const struct ls_value *x = inner_value(prepared->op);
@@ -171,9 +202,29 @@ static int pooling_prepare(struct ls_prepared *prepared, struct ls_error *error)
     state->windows.planes = x->shape.dim[0] * ((channels + block - 1) / block);
     state->loops = loops_for(block);
     state->paired = find_pairs(state, prepared->op);
+    state->inside = (int64_t)ls_value_elements(x) / state->windows.planes;
+    state->outside = (int64_t)ls_value_elements(outer_value(prepared->op)) / state->windows.planes;
+    state->at_once = state->windows.planes;
     if (prepared->op->kind == LS_OP_POOLING && !state->paired)
         prepared->scratch_bytes = (size_t)state->loops->scratch(&state->windows) * sizeof(float);
+    if (x->type == LS_BF16)
+        place_planes(state, prepared);
     return ls_own_prepare(prepared, error);
+}
+
+/* Planes [plane, plane + count) of the windows, whose numbers are at x and y. */
+static void pool(const struct ls_op *op, const struct pooling_state *state, int64_t count,
+                 const float *x, float *y, int32_t *index, void *scratch)
+{
+    struct ls_windows windows = state->windows;
+    struct ls_pairs pairs = state->pairs;
+    windows.planes = pairs.planes = count;
+    if (state->paired)
+        ls_vector_pooling_pairs()->maximum(&pairs, x, y, index);
+    else if (op->attr.pooling.method == LS_POOL_MAX)
+        state->loops->maximum(&windows, x, y, index, scratch);
+    else
+        state->loops->average(&windows, x, y, scratch);
 }
 
 static int pooling_run(const struct ls_prepared *prepared, void *local, void *const *in,
@@ -182,14 +233,20 @@ static int pooling_run(const struct ls_prepared *prepared, void *local, void *co
     (void)local, (void)context;
     const struct pooling_state *state = prepared->state;
     const struct ls_op *op = prepared->op;
+    const struct ls_value *x = op->input[0], *y = op->output[0];
+    float *inner = (float *)scratch + state->inner_place;
+    float *outer = (float *)scratch + state->outer_place;
     int32_t *index = op->outputs > 1 ? out[1] : NULL;
-    if (state->paired)
-        ls_vector_pooling_pairs()->maximum(&state->pairs, in[0], out[0], index);
-    else if (op->attr.pooling.method == LS_POOL_MAX)
-        state->loops->maximum(&state->windows, in[0], out[0], index, scratch);
-    else
-        state->loops->average(&state->windows, in[0], out[0], scratch);
-    if (!state->blank)
+    for (int64_t p = 0, count; p < state->windows.planes; p += count) {
+        count = next_planes(state, p);
+        const size_t from = (size_t)(p * state->inside), to = (size_t)(p * state->outside);
+        const size_t numbers = (size_t)(count * state->outside);
+        float *result = ls_tile_begin(y, out[0], to, outer);
+        pool(op, state, count, ls_tile_read(x, in[0], from, (size_t)(count * state->inside), inner),
+             result, index != NULL ? index + to : NULL, scratch);
+        ls_tile_end(y, out[0], to, numbers, result);
+    }
+    if (!state->blank || y->type != LS_F32)
         return 0;
     /* Of windows without elements the maximum is not 0 in the lanes of padding either. */
     ls_clear_padding(op->output[0], out[0]);
@@ -198,17 +255,40 @@ static int pooling_run(const struct ls_prepared *prepared, void *local, void *co
     return 0;
 }
 
+/* The same planes, back. */
+static void pool_back(const struct ls_op *op, const struct pooling_state *state, int64_t count,
+                      const float *dy, const int32_t *index, float *dx)
+{
+    struct ls_windows windows = state->windows;
+    struct ls_pairs pairs = state->pairs;
+    windows.planes = pairs.planes = count;
+    if (state->paired)
+        ls_vector_pooling_pairs()->maximum_backward(&pairs, dy, index, dx);
+    else if (op->attr.pooling.method == LS_POOL_MAX)
+        state->loops->maximum_backward(&windows, dy, index, dx);
+    else
+        state->loops->average_backward(&windows, dy, dx);
+}
+
 static int pooling_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
                                 void *const *out, void *scratch, const struct ls_context *context)
 {
-    (void)local, (void)scratch, (void)context;
+    (void)local, (void)context;
     const struct pooling_state *state = prepared->state;
-    if (state->paired)
-        ls_vector_pooling_pairs()->maximum_backward(&state->pairs, in[0], in[1], out[0]);
-    else if (prepared->op->attr.pooling.method == LS_POOL_MAX)
-        state->loops->maximum_backward(&state->windows, in[0], in[1], out[0]);
-    else
-        state->loops->average_backward(&state->windows, in[0], out[0]);
+    const struct ls_op *op = prepared->op;
+    const struct ls_value *dy = op->input[0], *dx = op->output[0];
+    float *inner = (float *)scratch + state->inner_place;
+    float *outer = (float *)scratch + state->outer_place;
+    const int32_t *index = op->inputs > 1 ? in[1] : NULL;
+    for (int64_t p = 0, count; p < state->windows.planes; p += count) {
+        count = next_planes(state, p);
+        const size_t from = (size_t)(p * state->outside), to = (size_t)(p * state->inside);
+        float *result = ls_tile_begin(dx, out[0], to, inner);
+        pool_back(op, state, count,
+                  ls_tile_read(dy, in[0], from, (size_t)(count * state->outside), outer),
+                  index != NULL ? index + from : NULL, result);
+        ls_tile_end(dx, out[0], to, (size_t)(count * state->inside), result);
+    }
     return 0;
 }
 
@@ -217,6 +297,7 @@ const struct ls_kernel ls_kernel_pooling = {
     .bits = LS_BITS_OWN,
     .name = "pooling",
     .accepts = pooling_accepts,
+    .takes_bf16 = ls_all_bf16,
     .layouts = ls_layouts_follow,
     .prepare = pooling_prepare,
     .release = pooling_release,
@@ -229,6 +310,7 @@ const struct ls_kernel ls_kernel_pooling_backward = {
     .bits = LS_BITS_OWN,
     .name = "pooling backward",
     .accepts = pooling_accepts,
+    .takes_bf16 = ls_all_bf16,
     .layouts = backward_layouts,
     .prepare = pooling_prepare,
     .release = pooling_release,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/tiles.h"
 
 static int view_run(const struct ls_prepared *prepared, void *local, void *const *in,
                     void *const *out, void *scratch, const struct ls_context *context)
@@ -87,7 +88,7 @@ static void move_runs(struct ls_value *const *part, int count, int axis, char *w
     int64_t outer = ls_shape_count(&part[0]->shape, 0, axis);
     for (int64_t index = 0; index < outer; index++) {
         for (int i = 0; i < count; i++) {
-            size_t run = ls_value_elements(part[i]) / (size_t)outer * sizeof(float);
+            size_t run = ls_value_bytes(part[i]) / (size_t)outer;
             char *piece = memory[i];
             if (piece != NULL && join)
                 memcpy(whole, piece + (size_t)index * run, run);
@@ -120,6 +121,7 @@ const struct ls_kernel ls_kernel_concat = {
     .kind = LS_OP_CONCAT,
     .bits = LS_BITS_EXACT,
     .name = "concat",
+    .takes_bf16 = ls_all_bf16,
     .layouts = concat_layouts,
     .prepare = ls_own_prepare,
     .run = concat_run,
@@ -130,6 +132,7 @@ const struct ls_kernel ls_kernel_slice = {
     .kind = LS_OP_SLICE,
     .bits = LS_BITS_EXACT,
     .name = "slice",
+    .takes_bf16 = ls_all_bf16,
     .layouts = slice_layouts,
     .prepare = ls_own_prepare,
     .run = slice_run,
@@ -178,12 +181,12 @@ static int tile_run(const struct ls_prepared *prepared, void *local, void *const
     const struct ls_op *op = prepared->op;
     const struct ls_tile_attr *attr = &op->attr.tile;
     int64_t runs = tile_runs(op->input[0], attr->axis);
-    size_t run = ls_value_elements(op->input[0]) / (size_t)runs;
-    const float *x = in[0];
-    float *y = out[0];
+    size_t run = ls_value_bytes(op->input[0]) / (size_t)runs;
+    const char *x = in[0];
+    char *y = out[0];
     for (int64_t i = 0; i < runs; i++, x += run)
         for (int64_t t = 0; t < attr->tiles; t++, y += run)
-            memcpy(y, x, run * sizeof *y);
+            memcpy(y, x, run);
     return 0;
 }
 
@@ -223,6 +226,7 @@ const struct ls_kernel ls_kernel_tile = {
     .kind = LS_OP_TILE,
     .bits = LS_BITS_EXACT,
     .name = "tile",
+    .takes_bf16 = ls_all_bf16,
     .layouts = tile_layouts,
     .prepare = ls_own_prepare,
     .run = tile_run,

@@ -125,8 +125,8 @@ static void values_have_the_types_of_their_layers(void **state)
 static void every_op_says_what_it_rounds(void **state)
 {
     (void)state;
-    static const enum ls_op_kind fp32[] = {LS_OP_SOFTMAX, LS_OP_REDUCE, LS_OP_ARGMAX, LS_OP_FILL,
-                                           LS_OP_REORDER};
+    static const enum ls_op_kind fp32[] = {LS_OP_SOFTMAX, LS_OP_REDUCE,  LS_OP_ARGMAX,
+                                           LS_OP_FILL,    LS_OP_REORDER, LS_OP_RECALL};
     for (int kind = 0; kind < LS_OP_KINDS; kind++) {
         const struct ls_op_type *type = ls_op_type((enum ls_op_kind)kind);
         bool backward = strstr(type->name, "backward") != NULL, known = false;

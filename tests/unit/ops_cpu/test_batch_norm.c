@@ -180,8 +180,8 @@ static void check_gate(const struct ls_batch_norm_view *view, float slope)
 static void test_gate(void **state)
 {
     (void)state;
-    const struct ls_batch_norm_view blocked = {32, 16, 16 * 21, 3, 32 * 21, 21, 16};
-    const struct ls_batch_norm_view plain = {32, 1, 21, 3, 32 * 21, 21, 1};
+    const struct ls_batch_norm_view blocked = {32, 16, 16 * 21, 3, 32 * 21, 21, 16, false};
+    const struct ls_batch_norm_view plain = {32, 1, 21, 3, 32 * 21, 21, 1, false};
     const char *before = ls_cpu_isa_name(ls_cpu_isa());
     for (int isa = 0; isa < LS_ISAS; isa++) {
         if (!ls_cpu_isa_supported((enum ls_isa)isa))

@@ -3,7 +3,82 @@
 #include "ops/cpu/vector/batch_norm.h"
 
 #include "ops/cpu/vector/batch_norm_registers.h"
-#include "ops/cpu/vector/batch_norm_rows.h"
+#include "ops/cpu/vector/lanes.h"
+
+/* The numbers of one channel. */
+struct channel {
+    float mean, rest, inv_std, scale, bias, factor, mean_dz, mean_dzx, slope;
+};
+
+static inline float normal(float x, const struct channel *channel)
+{
+    return ((x - channel->mean) - channel->rest) * channel->inv_std;
+}
+
+/* The same, in every lane of a register. */
+struct wide_channel {
+    LS_REGISTER mean, rest, inv_std, scale, bias, factor, mean_dz, mean_dzx, slope;
+};
+
+static ALWAYS_INLINE struct wide_channel widen_channel(const struct channel *channel)
+{
+    return (struct wide_channel){.mean = LS_SPREAD(channel->mean),
+                                 .rest = LS_SPREAD(channel->rest),
+                                 .inv_std = LS_SPREAD(channel->inv_std),
+                                 .scale = LS_SPREAD(channel->scale),
+                                 .bias = LS_SPREAD(channel->bias),
+                                 .factor = LS_SPREAD(channel->factor),
+                                 .mean_dz = LS_SPREAD(channel->mean_dz),
+                                 .mean_dzx = LS_SPREAD(channel->mean_dzx),
+                                 .slope = LS_SPREAD(channel->slope)};
+}
+
+static ALWAYS_INLINE LS_REGISTER wide_normal(LS_REGISTER x, const struct wide_channel *channel)
+{
+    return ((x - channel->mean) - channel->rest) * channel->inv_std;
+}
+
+/* Sixteen lanes of doubles in registers: a register of floats becomes two. */
+#if LS_WIDTH == 16
+#define WIDEST(name) name##16
+#elif LS_WIDTH == 8
+#define WIDEST(name) name##8
+#elif LS_WIDTH == 4
+#define WIDEST(name) name##4
+#else
+#define WIDEST(name) name##1
+#endif
+#define DOUBLES          WIDEST(dreg)
+#define LOWER            WIDEST(lower)
+#define UPPER            WIDEST(upper)
+#define MULTIPLY_ADD     WIDEST(multiply_add)
+#define POSITIVE         WIDEST(positive)
+#define STORE_DOUBLES    WIDEST(store_doubles)
+#define EACH_REGISTER(k) _Pragma("GCC unroll 16") for (int k = 0; k < LS_LANES / LS_WIDTH; k++)
+enum { LANE_PARTS = 2 * LS_LANES / LS_WIDTH };
+
+static ALWAYS_INLINE void load_lanes(const double lane[LS_LANES], DOUBLES parts[LANE_PARTS])
+{
+    EACH_REGISTER(k)
+    {
+        memcpy(&parts[2 * k], lane + k * LS_WIDTH, sizeof *parts);
+        if (LS_WIDTH > 1)
+            memcpy(&parts[2 * k + 1], lane + k * LS_WIDTH + LS_WIDTH / 2, sizeof *parts);
+        else
+            parts[2 * k + 1] = (DOUBLES){0};
+    }
+}
+
+static ALWAYS_INLINE void store_lanes(const DOUBLES parts[LANE_PARTS], double lane[LS_LANES])
+{
+    EACH_REGISTER(k)
+    STORE_DOUBLES(lane + k * LS_WIDTH, parts[2 * k], parts[2 * k + 1]);
+}
+
+static inline double square_of(float distance)
+{
+    return (double)distance * (double)distance;
+}
 
 /* DO(where, which) for all positions of a channel, the sums a, b, c, d taken in turn. */
 #define EACH_POSITION(view, DO, a, b, c, d)                                                        \
@@ -70,6 +145,44 @@ static ALWAYS_INLINE void join_moments(int n, double count, double next, const d
 /* Positions of a channel that are looked at twice before the next ones: at most 128 KiB. */
 enum { PIECE = 2048 };
 
+#define ROWS_PASTE(name, type) name##_of_##type
+
+#define NUMBER     float
+#define GET(x)     (x)
+#define PUT(x)     (x)
+#define GETS       LS_LOAD
+#define PUTS       LS_STORE
+#define GET_LOWER  WIDEST(load_lower)
+#define GET_UPPER  WIDEST(load_upper)
+#define ROWS(name) ROWS_PASTE(name, fp32)
+#include "ops/cpu/vector/batch_norm_rows.h"
+#undef NUMBER
+#undef GET
+#undef PUT
+#undef GETS
+#undef PUTS
+#undef GET_LOWER
+#undef GET_UPPER
+#undef ROWS
+
+#define NUMBER          uint16_t
+#define GET(x)          ls_widen_bf16(x)
+#define PUT(x)          ls_round_bf16(x)
+#define GETS            ls_load_bf16
+#define PUTS            ls_store_bf16
+#define GET_LOWER(from) LOWER(ls_load_bf16(from))
+#define GET_UPPER(from) UPPER(ls_load_bf16(from))
+#define ROWS(name)      ROWS_PASTE(name, bf16)
+#include "ops/cpu/vector/batch_norm_rows.h"
+#undef NUMBER
+#undef GET
+#undef PUT
+#undef GETS
+#undef PUTS
+#undef GET_LOWER
+#undef GET_UPPER
+#undef ROWS
+
 #define NAME_PASTE_(name, width) name##width
 #define NAME_PASTE(name, width)  NAME_PASTE_(name, width)
 #define NAME(name)               NAME_PASTE(name, WIDTH)
@@ -129,143 +242,69 @@ enum { PIECE = 2048 };
         }                                                                                          \
     }
 
-static void moments_of_rows(const struct ls_batch_norm_view *view, const float *x, double *mean,
-                            double *m2)
-{
-    for (int64_t c = 0; c < view->channels; c++) {
-        const float *first = x + c * view->block_stride;
-        double lane[LS_LANES] = {0}, square[LS_LANES] = {0};
-        float shift;
-        for (int64_t run = 0; run < view->runs; run++)
-            row_sum(first + run * view->run_stride, view->points, lane);
-        mean[c] = ls_fold_lanes_double(lane);
-        to_mean(view, 1, &mean[c], &shift);
-        for (int64_t run = 0; run < view->runs; run++)
-            row_squares(first + run * view->run_stride, view->points, shift, square);
-        m2[c] = ls_fold_lanes_double(square);
-        to_m2(view, 1, &mean[c], &shift, &m2[c]);
-    }
-}
-
-static void vector_moments(const struct ls_batch_norm_view *view, const float *x, double *mean,
+static void vector_moments(const struct ls_batch_norm_view *view, const void *numbers, double *mean,
                            double *m2)
 {
-    if (view->block == 1) {
-        moments_of_rows(view, x, mean, m2);
-        return;
-    }
+    const float *x = numbers;
+    if (view->bf16)
+        moments_of_bf16(view, numbers, mean, m2);
+    else if (view->block == 1)
+        moments_of_fp32(view, x, mean, m2);
+    else
 #define DO(width) column_moments##width(view, x + o, mean + c, m2 + c)
-    EACH_COLUMN(view, DO)
+        EACH_COLUMN(view, DO)
 #undef DO
 }
 
 static void vector_forward(const struct ls_batch_norm_view *view,
-                           const struct ls_batch_norm_channels *channels, const float *x, float *y)
+                           const struct ls_batch_norm_channels *channels, const void *from,
+                           void *to)
 {
-    if (view->block > 1) {
+    const float *x = from;
+    float *y = to;
+    if (view->bf16)
+        forward_of_bf16(view, channels, from, to);
+    else if (view->block == 1)
+        forward_of_fp32(view, channels, x, y);
+    else
 #define DO(width) column_forward##width(view, channels, c, x + o, y + o)
         EACH_COLUMN(view, DO)
 #undef DO
-        return;
-    }
-    for (int64_t c = 0; c < view->channels; c++) {
-        const struct channel channel = {.mean = channels->mean[c],
-                                        .rest = channels->rest[c],
-                                        .inv_std = channels->inv_std[c],
-                                        .scale = channels->scale[c],
-                                        .bias = channels->bias[c],
-                                        .slope = channels->slope};
-        for (int64_t run = 0; run < view->runs; run++) {
-            int64_t at = c * view->block_stride + run * view->run_stride;
-            row_forward(x + at, view->points, &channel, channels->relu, y + at);
-        }
-    }
-}
-
-static void sums_of_row(const struct ls_batch_norm_view *view, const struct channel *channel,
-                        bool relu, const float *dy, const float *x, const float *y, double *sum_dz,
-                        double *sum_dzx)
-{
-    double lane[LS_LANES] = {0}, lane_x[LS_LANES] = {0};
-    for (int64_t run = 0; run < view->runs; run++) {
-        int64_t at = run * view->run_stride;
-        if (!relu)
-            row_sums(dy + at, x + at, NULL, view->points, channel, GATE_OPEN, lane, lane_x);
-        else if (y != NULL)
-            row_sums(dy + at, x + at, y + at, view->points, channel, GATE_Y, lane, lane_x);
-        else
-            row_sums(dy + at, x + at, NULL, view->points, channel, GATE_X, lane, lane_x);
-    }
-    *sum_dz = ls_fold_lanes_double(lane);
-    *sum_dzx = ls_fold_lanes_double(lane_x);
 }
 
 static void vector_sums(const struct ls_batch_norm_view *view,
-                        const struct ls_batch_norm_channels *channels, const float *dy,
-                        const float *x, const float *y, double *sum_dz, double *sum_dzx)
+                        const struct ls_batch_norm_channels *channels, const void *gradient,
+                        const void *from, const void *to, double *sum_dz, double *sum_dzx)
 {
-    if (view->block > 1) {
+    const float *dy = gradient, *x = from, *y = to;
+    if (view->bf16)
+        sums_of_bf16(view, channels, gradient, from, to, sum_dz, sum_dzx);
+    else if (view->block == 1)
+        sums_of_fp32(view, channels, dy, x, y, sum_dz, sum_dzx);
+    else
 #define DO(width)                                                                                  \
     column_sums##width(view, channels, c, dy + o, x + o, y == NULL ? NULL : y + o, sum_dz + c,     \
                        sum_dzx + c)
         EACH_COLUMN(view, DO)
 #undef DO
-        return;
-    }
-    for (int64_t c = 0; c < view->channels; c++) {
-        const struct channel channel = {.mean = channels->mean[c],
-                                        .rest = channels->rest[c],
-                                        .inv_std = channels->inv_std[c],
-                                        .scale = channels->scale[c],
-                                        .bias = channels->bias[c],
-                                        .slope = channels->slope};
-        int64_t o = c * view->block_stride;
-        sums_of_row(view, &channel, channels->relu, dy + o, x + o, y == NULL ? NULL : y + o,
-                    sum_dz + c, sum_dzx + c);
-    }
-}
-
-static void backward_of_row(const struct ls_batch_norm_view *view, const struct channel *channel,
-                            bool relu, const float *dy, const float *x, const float *y, float *dx)
-{
-    for (int64_t run = 0; run < view->runs; run++) {
-        int64_t at = run * view->run_stride;
-        const float *from = x == NULL ? NULL : x + at;
-        if (!relu)
-            row_backward(dy + at, from, NULL, view->points, channel, GATE_OPEN, dx + at);
-        else if (y != NULL)
-            row_backward(dy + at, from, y + at, view->points, channel, GATE_Y, dx + at);
-        else
-            row_backward(dy + at, from, NULL, view->points, channel, GATE_X, dx + at);
-    }
 }
 
 static void vector_backward(const struct ls_batch_norm_view *view,
-                            const struct ls_batch_norm_channels *channels, const float *dy,
-                            const float *x, const float *y, float *dx)
+                            const struct ls_batch_norm_channels *channels, const void *gradient,
+                            const void *from, const void *to, void *result)
 {
-    if (view->block > 1) {
+    const float *dy = gradient, *x = from, *y = to;
+    float *dx = result;
+    if (view->bf16)
+        backward_of_bf16(view, channels, gradient, from, to, result);
+    else if (view->block == 1)
+        backward_of_fp32(view, channels, dy, x, y, dx);
+    else
 #define DO(width)                                                                                  \
     column_backward##width(view, channels, c, dy + o, x == NULL ? NULL : x + o,                    \
                            y == NULL ? NULL : y + o, dx + o)
         EACH_COLUMN(view, DO)
 #undef DO
-        return;
-    }
-    for (int64_t c = 0; c < view->channels; c++) {
-        const struct channel channel = {.mean = channels->mean[c],
-                                        .rest = channels->rest[c],
-                                        .inv_std = channels->inv_std[c],
-                                        .scale = channels->scale[c],
-                                        .bias = channels->bias[c],
-                                        .factor = channels->factor[c],
-                                        .mean_dz = x == NULL ? 0 : channels->mean_dz[c],
-                                        .mean_dzx = x == NULL ? 0 : channels->mean_dzx[c],
-                                        .slope = channels->slope};
-        int64_t o = c * view->block_stride;
-        backward_of_row(view, &channel, channels->relu, dy + o, x == NULL ? NULL : x + o,
-                        y == NULL ? NULL : y + o, dx + o);
-    }
 }
 
 const struct ls_vector_batch_norm LS_ISA_NAME(ls_vector_batch_norm) = {

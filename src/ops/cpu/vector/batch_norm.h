@@ -16,12 +16,14 @@
 
 #include "ops/cpu/isa.h"
 
-/* Where the values lie, counted in floats: `runs` of `points` values for each channel. */
+/* Where the values lie, counted in numbers: `runs` of `points` values for each channel. All of x,
+ * y, dy and dx are fp32, or bf16: then what is computed in fp32 is rounded at its end. */
 struct ls_batch_norm_view {
     int64_t channels;            /* lanes of padding included */
     int64_t block, block_stride; /* channels side by side, and from one such block to the next */
     int64_t runs, run_stride;
     int64_t points, point_stride; /* block 1: stride 1 */
+    bool bf16;                    /* only with block 1 */
 };
 
 /* What the loops know of each channel; arrays of at least `channels` floats. */
@@ -35,20 +37,19 @@ struct ls_batch_norm_channels {
 
 struct ls_vector_batch_norm {
     /* The mean, and the sum of squared distances from it; by channel. */
-    void (*moments)(const struct ls_batch_norm_view *view, const float *x, double *mean,
-                    double *m2);
+    void (*moments)(const struct ls_batch_norm_view *view, const void *x, double *mean, double *m2);
     void (*forward)(const struct ls_batch_norm_view *view,
-                    const struct ls_batch_norm_channels *channels, const float *x, float *y);
+                    const struct ls_batch_norm_channels *channels, const void *x, void *y);
     /* The sums of dz and of dz x^, by channel. Here and in `backward`, y may be NULL: whether it is
      * positive is found from x then, with the same bits. */
     void (*sums)(const struct ls_batch_norm_view *view,
-                 const struct ls_batch_norm_channels *channels, const float *dy, const float *x,
-                 const float *y, double *sum_dz, double *sum_dzx);
+                 const struct ls_batch_norm_channels *channels, const void *dy, const void *x,
+                 const void *y, double *sum_dz, double *sum_dzx);
     /* dx may be dy. Without x (NULL): dx = factor dz, no means of dz are read, and a ReLU needs y.
      */
     void (*backward)(const struct ls_batch_norm_view *view,
-                     const struct ls_batch_norm_channels *channels, const float *dy, const float *x,
-                     const float *y, float *dx);
+                     const struct ls_batch_norm_channels *channels, const void *dy, const void *x,
+                     const void *y, void *dx);
 };
 LS_VECTOR_TABLES(ls_vector_batch_norm)
 

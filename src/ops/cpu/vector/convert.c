@@ -17,12 +17,8 @@ enum {
 
 static void f32_to_bf16(const uint32_t *restrict x, uint16_t *restrict y, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits = x[i];
-        uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-        uint32_t quiet = bits >> 16 | 0x40;
-        y[i] = (uint16_t)((bits & 0x7fffffff) > F32_INFINITE ? quiet : rounded);
-    }
+    for (size_t i = 0; i < n; i++)
+        y[i] = ls_round_bf16(ls_bits_float(x[i]));
 }
 
 static void f32_to_f16(const uint32_t *restrict x, uint16_t *restrict y, size_t n)

@@ -44,6 +44,20 @@ static inline float ls_bits_float(uint32_t bits)
     return x;
 }
 
+/* bf16 as fp32, and rounded back: nearest, ties to even, as in vector/convert.c. For arithmetic: a
+ * signalling NaN becomes quiet there. */
+static inline float ls_widen_bf16(uint16_t x)
+{
+    return ls_bits_float((uint32_t)x << 16);
+}
+
+static inline uint16_t ls_round_bf16(float x)
+{
+    uint32_t bits = ls_float_bits(x);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
+}
+
 static inline uint64_t ls_double_bits(double x)
 {
     uint64_t bits;
@@ -130,6 +144,71 @@ static inline double ls_fold_lanes_double(const double lane[LS_LANES])
 #define LS_STORE(to, value) (*(to) = (value))
 #define LS_SPREAD(value)    (value)
 #define LS_SLEEF(function)  Sleef_cinz_##function##f1_u10purec
+#endif
+
+/* The same of LS_WIDTH numbers in bf16: ls_widen_bf16 and ls_round_bf16. */
+#if LS_ISA_IS(AVX512)
+static inline __m512 ls_load_bf16(const uint16_t *from)
+{
+    __m256i numbers = _mm256_loadu_si256((const __m256i *)(const void *)from);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(numbers), 16));
+}
+
+static inline void ls_store_bf16(uint16_t *to, __m512 value)
+{
+    const __m512i bits = _mm512_castps_si512(value), upper = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    rounded = _mm512_mask_or_epi32(_mm512_srli_epi32(rounded, 16),
+                                   _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q), upper,
+                                   _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm512_cvtepi32_epi16(rounded));
+}
+#elif LS_ISA_IS(AVX2)
+static inline __m256 ls_load_bf16(const uint16_t *from)
+{
+    __m128i numbers = _mm_loadu_si128((const __m128i *)(const void *)from);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(numbers), 16));
+}
+
+static inline void ls_store_bf16(uint16_t *to, __m256 value)
+{
+    const __m256i bits = _mm256_castps_si256(value), upper = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+    const __m256i quiet = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
+    __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    rounded = _mm256_blendv_epi8(_mm256_srli_epi32(rounded, 16), quiet, nan);
+    rounded = _mm256_permute4x64_epi64(_mm256_packus_epi32(rounded, rounded), 0x08);
+    _mm_storeu_si128((__m128i *)(void *)to, _mm256_castsi256_si128(rounded));
+}
+#elif LS_ISA_IS(SSE41)
+static inline __m128 ls_load_bf16(const uint16_t *from)
+{
+    __m128i numbers = _mm_loadl_epi64((const __m128i *)(const void *)from);
+    return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(numbers), 16));
+}
+
+static inline void ls_store_bf16(uint16_t *to, __m128 value)
+{
+    const __m128i bits = _mm_castps_si128(value), upper = _mm_srli_epi32(bits, 16);
+    const __m128i odd = _mm_and_si128(upper, _mm_set1_epi32(1));
+    const __m128i quiet = _mm_or_si128(upper, _mm_set1_epi32(0x40));
+    const __m128i nan = _mm_castps_si128(_mm_cmpunord_ps(value, value));
+    __m128i rounded = _mm_add_epi32(bits, _mm_add_epi32(odd, _mm_set1_epi32(0x7fff)));
+    rounded = _mm_blendv_epi8(_mm_srli_epi32(rounded, 16), quiet, nan);
+    _mm_storel_epi64((__m128i *)(void *)to, _mm_packus_epi32(rounded, rounded));
+}
+#else
+static inline float ls_load_bf16(const uint16_t *from)
+{
+    return ls_widen_bf16(*from);
+}
+
+static inline void ls_store_bf16(uint16_t *to, float value)
+{
+    *to = ls_round_bf16(value);
+}
 #endif
 
 /* Sixteen values at a time, in place if wanted. A shorter rest is copied to a buffer of 16. */

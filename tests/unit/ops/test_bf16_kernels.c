@@ -1,0 +1,148 @@
+/* Kernels that take bf16 give, to the bit, what they give for fp32 with the same numbers, rounded
+ * once: which of them do is a matter of speed and memory (ir/kernel.h: takes_bf16).
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "kernels/op_makers.h"
+
+#include "ir/op_type.h"
+
+enum { ROUNDS = 200 };
+
+static float rounded(float x)
+{
+    uint16_t bits;
+    ls_dtype_convert(LS_F32, &x, LS_BF16, &bits, 1);
+    ls_dtype_convert(LS_BF16, &bits, LS_F32, &x, 1);
+    return x;
+}
+
+/* Whether a value is one that layers hand on, and not learned numbers or statistics. */
+static bool is_activation(const struct op_scene *scene, const struct ls_value *value)
+{
+    const enum ls_op_kind kind = scene->op.kind;
+    const bool norm = kind == LS_OP_BATCH_NORM || kind == LS_OP_BATCH_NORM_SUMS ||
+                      kind == LS_OP_BATCH_NORM_BACKWARD || kind == LS_OP_MOMENTS;
+    return value != NULL && value->type == LS_F32 && (!norm || value->shape.rank > 1);
+}
+
+/* Makes the activations bf16; their numbers become what bf16 has. */
+static void narrow(struct op_scene *scene)
+{
+    bool found[SCENE_VALUES] = {false};
+    for (int i = 0; i < scene->op.inputs; i++)
+        if (is_activation(scene, scene->in[i]))
+            found[scene->in[i]->index] = true;
+    for (int i = 0; i < scene->op.outputs; i++)
+        if (is_activation(scene, scene->out[i]))
+            found[scene->out[i]->index] = true;
+    for (int v = 0; v < scene->values; v++) {
+        for (int64_t i = 0;
+             found[v] && scene->plain[v] != NULL && i < ls_shape_size(&scene->value[v].shape); i++)
+            scene->plain[v][i] = rounded(scene->plain[v][i]);
+        scene->value[v].type = found[v] ? LS_BF16 : scene->value[v].type;
+    }
+}
+
+static void widen(struct op_scene *scene)
+{
+    for (int v = 0; v < scene->values; v++)
+        if (scene->value[v].type == LS_BF16)
+            scene->value[v].type = LS_F32;
+}
+
+static void compare(const struct op_scene *scene, const struct op_result *native,
+                    const struct op_result *wide)
+{
+    for (int k = 0; k < scene->op.outputs; k++) {
+        const int64_t n = scene->out[k] != NULL ? ls_shape_size(&scene->out[k]->shape) : 0;
+        for (int64_t i = 0; i < n; i++) {
+            const bool rounds = scene->out[k]->type == LS_BF16;
+            const float want = rounds ? rounded(wide->out[k][i]) : wide->out[k][i];
+            if (memcmp(&native->out[k][i], &want, sizeof want) != 0)
+                fail_msg("%s, round %d, output %d: element %lld is %.9g, not %.9g",
+                         ls_op_kind_name(scene->op.kind), (int)scene->round, k, (long long)i,
+                         (double)native->out[k][i], (double)want);
+        }
+    }
+    assert_memory_equal(native->record, wide->record, sizeof wide->record);
+    for (int s = 0; s < 2; s++)
+        assert_memory_equal(native->partial[s], wide->partial[s],
+                            wide->partial_count * sizeof *wide->partial[s]);
+}
+
+/* Returns whether the kernel of the round takes bf16. */
+static bool check_round(const struct ls_device *device, enum ls_op_kind kind, uint64_t round)
+{
+    struct op_scene scene = {.round = round, .normalizers = {2.5}};
+    scene.op.kind = kind;
+    op_makers[kind](&scene);
+    narrow(&scene);
+    scene.op.input = scene.in;
+    scene.op.output = scene.out;
+    for (int i = 0; i < scene.values; i++)
+        scene.value[i].layout = &ls_layout_plain;
+    const struct ls_kernel *kernel = ls_kernel_find(device->kernels(), &scene.op);
+    const bool takes =
+        kernel != NULL && kernel->takes_bf16 != NULL && kernel->takes_bf16(&scene.op);
+    if (takes) {
+        struct op_result native, wide;
+        scene_run(&scene, device, &ls_layout_plain, &native);
+        struct op_scene types = scene;
+        widen(&scene);
+        scene_run(&scene, device, &ls_layout_plain, &wide);
+        for (int v = 0; v < scene.values; v++)
+            scene.value[v].type = types.value[v].type;
+        compare(&scene, &native, &wide);
+        result_free(&native);
+        result_free(&wide);
+    }
+    scene_free(&scene);
+    return takes;
+}
+
+/* Kinds on which a network in bf16 spends its time. */
+static bool must_take(enum ls_op_kind kind)
+{
+    switch (kind) {
+    case LS_OP_POOLING:
+    case LS_OP_POOLING_BACKWARD:
+    case LS_OP_ACTIVATION:
+    case LS_OP_ACTIVATION_BACKWARD:
+    case LS_OP_DROPOUT:
+    case LS_OP_CONCAT:
+    case LS_OP_SLICE:
+    case LS_OP_TILE:
+    case LS_OP_ELTWISE:
+    case LS_OP_MOMENTS:
+    case LS_OP_BATCH_NORM:
+    case LS_OP_BATCH_NORM_SUMS:
+    case LS_OP_BATCH_NORM_BACKWARD:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void bf16_gives_the_bits_of_fp32_rounded_once(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < LS_OP_KINDS; kind++) {
+        if (ls_op_type((enum ls_op_kind)kind)->rounded_inputs > 0 || op_makers[kind] == NULL)
+            continue; /* products have kernels of their own */
+        int taken = 0;
+        for (uint64_t round = 0; round < ROUNDS; round++)
+            taken += check_round(ls_device_default(), (enum ls_op_kind)kind, round);
+        if ((taken > ROUNDS / 4) != must_take((enum ls_op_kind)kind))
+            fail_msg("%s: %d of %d rounds in bf16", ls_op_kind_name((enum ls_op_kind)kind), taken,
+                     ROUNDS);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bf16_gives_the_bits_of_fp32_rounded_once),
+    };
+    ls_device_default()->take_thread();
+    ls_device_default()->enter_thread();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
