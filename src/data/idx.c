@@ -2,7 +2,8 @@
  *
  * A file is: two zero bytes, the type (8: unsigned byte, the only one here), the rank, the extents
  * (32 bits each, big-endian), the numbers. Images have rank 3 (N x H x W, one channel) or 4 (N x C
- * x H x W); labels rank 1. Unpacked files are read in place, others are unpacked into memory.
+ * x H x W); labels rank 1. Images of an unpacked file are read one by one when they are wanted,
+ * packed files are unpacked into memory, and labels are always kept there.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
