@@ -48,7 +48,7 @@ static inline void write_png(const char *folder, int index, const uint8_t *pixel
     uint8_t *file =
         png_file(pixels, (size_t)(size.width * channels), size.height, size.width,
                  channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, 8, false, &bytes);
-    ls_test_write(map_at(folder, name), file, bytes);
+    ls_test_write(file_at(folder, name), file, bytes);
     free(file);
 }
 

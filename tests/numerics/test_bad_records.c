@@ -27,7 +27,7 @@ static const char *good_file(int i)
 {
     char name[16];
     snprintf(name, sizeof name, "%d.png", i);
-    return map_at("p", name);
+    return file_at("p", name);
 }
 
 static void write_pictures(void)
@@ -39,10 +39,10 @@ static void write_pictures(void)
             pixels[at] = pixel((uint32_t)i, (uint32_t)i * 7 % 10, at, SIDE);
         uint8_t *file = png_file(pixels, SIDE, SIDE, SIDE, PNG_COLOR_TYPE_GRAY, 8, false, &size);
         ls_test_write(good_file(i), file, size);
-        ls_test_write(map_at("p", "half.png"), file, size / 2);
+        ls_test_write(file_at("p", "half.png"), file, size / 2);
         free(file);
     }
-    ls_test_write_text(map_at("p", "none.png"), "no picture");
+    ls_test_write_text(file_at("p", "none.png"), "no picture");
 }
 
 /* Writes p/NAME.bad and p/NAME.good, and returns the paths of the two. */
@@ -67,7 +67,7 @@ static void write_lists(const char *name, const bool *bad, char paths[2][1024])
     for (int g = 0; g < 2; g++) {
         char file[64];
         snprintf(file, sizeof file, "%s.%s", name, g == 0 ? "bad" : "good");
-        snprintf(paths[g], sizeof paths[g], "%s", map_at("p", file));
+        snprintf(paths[g], sizeof paths[g], "%s", file_at("p", file));
         ls_test_write_text(paths[g], text[g]);
     }
 }
@@ -138,19 +138,19 @@ static void records_that_stand_in_bring_their_own_size(void **state)
             write_pair("one", k, size_of(k));
             char from[32];
             snprintf(from, sizeof from, "%03d.png", k);
-            char *file = ls_test_read(map_at(map ? "one_maps" : "one", from), &size);
-            ls_test_write(map_at(map ? "mended_maps" : "mended", name), file, size);
+            char *file = ls_test_read(file_at(map ? "one_maps" : "one", from), &size);
+            ls_test_write(file_at(map ? "mended_maps" : "mended", name), file, size);
             free(file);
         }
         write_pair("broken", i, size_of(i));
         if (bad && i != 8)
-            ls_test_write_text(map_at(i == 7 ? "broken_maps" : "broken", name), "no picture");
+            ls_test_write_text(file_at(i == 7 ? "broken_maps" : "broken", name), "no picture");
         if (i == 8) { /* a map of another size */
             struct size other = {size_of(8).height + 1, size_of(8).width};
             write_pair("other", 0, other);
             size_t size;
-            char *file = ls_test_read(map_at("other_maps", "000.png"), &size);
-            ls_test_write(map_at("broken_maps", name), file, size);
+            char *file = ls_test_read(file_at("other_maps", "000.png"), &size);
+            ls_test_write(file_at("broken_maps", name), file, size);
             free(file);
         }
     }
@@ -333,7 +333,7 @@ static const char *write_long_list(const char *name, int bad)
         at += (size_t)snprintf(text + at, sizeof text - at, "%s %d\n",
                                i == bad || i == 25 || i == 26 || i == 60 ? "none.png" : "1.png",
                                i * 7 % 10);
-    const char *path = map_at("p", name);
+    const char *path = file_at("p", name);
     ls_test_write(path, text, at);
     return path;
 }

@@ -32,14 +32,14 @@ struct way {
 
 static inline void write_bytes(const char *folder, const char *name, const void *bytes, size_t size)
 {
-    ls_test_write(map_at(folder, name), bytes, size);
+    ls_test_write(file_at(folder, name), bytes, size);
 }
 
 static inline void write_idx_records(const char *folder, const bool *bad)
 {
     char labels[1024];
-    snprintf(labels, sizeof labels, "%s", map_at(folder, "labels"));
-    write_pair(map_at(folder, "images"), labels, RECORDS, SIDE, SIDE);
+    snprintf(labels, sizeof labels, "%s", file_at(folder, "labels"));
+    write_pair(file_at(folder, "images"), labels, RECORDS, SIDE, SIDE);
     FILE *file = fopen(labels, "r+b");
     assert_non_null(file);
     for (int i = 0; i < RECORDS; i++)
@@ -80,7 +80,7 @@ static inline void write_list(const char *folder, const bool *bad, bool vary)
     char name[32], text[RECORDS * 40] = "";
     for (int i = 0; i < RECORDS; i++) {
         snprintf(name, sizeof name, "%d.%s", i, i % 2 == 0 ? "png" : "jpg");
-        const char *path = map_at(folder, name);
+        const char *path = file_at(folder, name);
         write_picture(path, SIDE + (vary ? i % 3 : 0), SIDE, 3, 5 * i);
         if (bad[i])
             damage(path, i);
@@ -118,14 +118,14 @@ static inline void write_pairs_of(const char *folder, const bool *bad, bool vary
     for (int i = 0; i < RECORDS; i++) {
         int height = SIDE + (vary ? i % 3 : 0);
         snprintf(name, sizeof name, "pictures/%d.png", i);
-        write_picture(map_at(folder, name), height, SIDE, 3, i);
+        write_picture(file_at(folder, name), height, SIDE, 3, i);
         if (bad[i] && i % 3 == 0)
-            damage(map_at(folder, name), i / 3);
+            damage(file_at(folder, name), i / 3);
         snprintf(name, sizeof name, "maps/%d.png", i);
-        write_map(map_at(folder, name), height, SIDE + (bad[i] && i % 3 == 1), PNG_COLOR_TYPE_GRAY,
+        write_map(file_at(folder, name), height, SIDE + (bad[i] && i % 3 == 1), PNG_COLOR_TYPE_GRAY,
                   2, false, i);
         if (bad[i] && i % 3 == 2)
-            damage(map_at(folder, name), i / 3);
+            damage(file_at(folder, name), i / 3);
     }
 }
 
@@ -145,9 +145,9 @@ static inline void write_labelled_pairs(const char *folder, const bool *bad)
     char name[32];
     for (int i = 0; i < RECORDS; i++) {
         snprintf(name, sizeof name, "pictures/%d.png", i);
-        write_picture(map_at(folder, name), SIDE + i % 3, SIDE, 3, i);
+        write_picture(file_at(folder, name), SIDE + i % 3, SIDE, 3, i);
         snprintf(name, sizeof name, "maps/%d.png", i);
-        write_map(map_at(folder, name), SIDE + i % 3, SIDE, PNG_COLOR_TYPE_GRAY, bad[i] ? 4 : 2,
+        write_map(file_at(folder, name), SIDE + i % 3, SIDE, PNG_COLOR_TYPE_GRAY, bad[i] ? 4 : 2,
                   false, i);
     }
 }
@@ -157,9 +157,9 @@ static inline void put_records(const char *folder, uint8_t *const *values, const
     MDB_env *environment;
     MDB_txn *transaction;
     MDB_dbi database;
-    const char *path = map_at(folder, "db");
+    const char *path = file_at(folder, "db");
     mkdir(path, 0777);
-    unlink(map_at(folder, "db/data.mdb"));
+    unlink(file_at(folder, "db/data.mdb"));
     assert_int_equal(mdb_env_create(&environment), 0);
     assert_int_equal(mdb_env_open(environment, path, 0, 0666), 0);
     assert_int_equal(mdb_txn_begin(environment, NULL, 0, &transaction), 0);
@@ -207,7 +207,7 @@ static inline void write_encoded_of(const char *folder, const bool *bad, bool va
     size_t lengths[RECORDS];
     for (int i = 0; i < RECORDS; i++) {
         size_t size;
-        const char *path = map_at(folder, i % 2 == 0 ? "one.png" : "one.jpg");
+        const char *path = file_at(folder, i % 2 == 0 ? "one.png" : "one.jpg");
         write_picture(path, SIDE + (vary ? i % 3 : 0), SIDE, 3, i);
         if (bad[i])
             damage(path, i);

@@ -3,25 +3,7 @@
 #ifndef LS_TESTS_MAP_FILES_H
 #define LS_TESTS_MAP_FILES_H
 
-#include <sys/stat.h>
-
 #include "picture_files.h"
-
-/* "<test directory>/<folder>/<name>", its folders made. */
-static inline const char *map_at(const char *folder, const char *name)
-{
-    static char path[8][1024];
-    static int next;
-    char *out = path[next++ % 8];
-    snprintf(out, sizeof path[0], "%s/%s", ls_test_path(folder), name);
-    for (char *p = out + 1; *p != '\0'; p++)
-        if (*p == '/') {
-            *p = '\0';
-            mkdir(out, 0777);
-            *p = '/';
-        }
-    return out;
-}
 
 /* Label (y, x) of the map that write_map writes: no two neighbours are alike. */
 static inline uint16_t map_label(int y, int x, int bits, int salt)

@@ -7,11 +7,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <jpeglib.h>
 #include <png.h>
 
 #include "support/support.h"
+
+/* "<test directory>/<folder>/<name>", its folders made; one of the eight asked for last. */
+static inline const char *file_at(const char *folder, const char *name)
+{
+    static char path[8][1024];
+    static int next;
+    char *out = path[next++ % 8];
+    snprintf(out, sizeof path[0], "%s/%s", ls_test_path(folder), name);
+    for (char *p = out + 1; *p != '\0'; p++)
+        if (*p == '/') {
+            *p = '\0';
+            mkdir(out, 0777);
+            *p = '/';
+        }
+    return out;
+}
 
 /* Pixel (y, x, c) of the picture that the functions below write: smooth, so that JPEG keeps it. */
 static inline uint8_t picture_pixel(int y, int x, int c, int salt)

@@ -264,11 +264,11 @@ static void missing_and_shortened_files_are_never_skipped(void **state)
         struct ls_dataset *set = open_way(way, "bad", "on_bad_record: SKIP", "");
         assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
         if (k == 0)
-            assert_int_equal(truncate(map_at("bad", "batch.bin"), 5000), 0);
+            assert_int_equal(truncate(file_at("bad", "batch.bin"), 5000), 0);
         else if (k == 1)
-            assert_int_equal(unlink(map_at("bad", "6.png")), 0);
+            assert_int_equal(unlink(file_at("bad", "6.png")), 0);
         else
-            assert_int_equal(truncate(map_at("bad", "db/data.mdb"), 4096), 0);
+            assert_int_equal(truncate(file_at("bad", "db/data.mdb"), 4096), 0);
         ls_error_clear(&error);
         int status = trial_fetch(reader, 3, sample.data, sample.label, &error);
         assert_int_equal(status, LOCKSTEP_DATA);
@@ -292,7 +292,7 @@ static void a_good_record_damaged_later_has_changed(void **state)
     struct ls_dataset *set = open_way(&ways[2], "bad", "on_bad_record: SKIP", "");
     assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
     fetch(reader, 4, &sample);
-    damage(map_at("bad", "4.png"), 1);
+    damage(file_at("bad", "4.png"), 1);
     ls_error_clear(&error);
     assert_int_equal(trial_fetch(reader, 4, sample.data, sample.label, &error), LOCKSTEP_DATA);
     assert_says(&error, "record 4");
@@ -355,7 +355,7 @@ static void a_record_too_small_for_the_crop_is_bad(void **state)
     struct ls_reader *reader;
     for (int i = 0; i < RECORDS; i++) {
         snprintf(name, sizeof name, "%d.png", i);
-        write_picture(map_at("small", name), SIDE + i % 3, SIDE + i % 3, 3, i);
+        write_picture(file_at("small", name), SIDE + i % 3, SIDE + i % 3, 3, i);
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s %d\n", name, i);
     }
     write_bytes("small", "list.txt", text, strlen(text));

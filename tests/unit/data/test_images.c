@@ -1,6 +1,5 @@
 /* Folders of class folders and list files.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "data/picture.h"
@@ -50,22 +49,6 @@ static void must_fail(const struct pictures *options, int status, const char *wo
     free(error);
 }
 
-/* "<test directory>/<folder>/<name>", its folder made. */
-static const char *at(const char *folder, const char *name)
-{
-    static char path[4][1024];
-    static int next;
-    char *out = path[next++ % 4];
-    snprintf(out, sizeof path[0], "%s/%s", ls_test_path(folder), name);
-    for (char *p = out + 1; *p != '\0'; p++)
-        if (*p == '/') {
-            *p = '\0';
-            mkdir(out, 0777);
-            *p = '/';
-        }
-    return out;
-}
-
 static const char *name_of(const struct ls_source *source, int64_t index)
 {
     static struct ls_text text;
@@ -79,15 +62,15 @@ static void folders_are_classes_in_byte_order(void **state)
     (void)state;
     /* Byte order: "Zebra" < "cat" < "dog 2"; endings of any case; what is no picture is left out.
      */
-    write_picture(at("zoo", "dog 2/b.png"), 10, 12, 3, 1);
-    write_picture(at("zoo", "dog 2/a.PNG"), 10, 12, 3, 2);
-    write_picture(at("zoo", "cat/x.jpg"), 10, 12, 3, 3);
-    write_picture(at("zoo", "cat/deep/er/y.jpeg"), 10, 12, 1, 4);
-    write_picture(at("zoo", "Zebra/1.png"), 10, 12, 1, 5);
-    write_picture(at("zoo", ".hidden/1.png"), 10, 12, 1, 5);
-    write_picture(at("zoo", "cat/.thumb.png"), 10, 12, 1, 5);
-    ls_test_write_text(at("zoo", "cat/readme.txt"), "not a picture");
-    ls_test_write_text(at("zoo", "notes"), "not a folder");
+    write_picture(file_at("zoo", "dog 2/b.png"), 10, 12, 3, 1);
+    write_picture(file_at("zoo", "dog 2/a.PNG"), 10, 12, 3, 2);
+    write_picture(file_at("zoo", "cat/x.jpg"), 10, 12, 3, 3);
+    write_picture(file_at("zoo", "cat/deep/er/y.jpeg"), 10, 12, 1, 4);
+    write_picture(file_at("zoo", "Zebra/1.png"), 10, 12, 1, 5);
+    write_picture(file_at("zoo", ".hidden/1.png"), 10, 12, 1, 5);
+    write_picture(file_at("zoo", "cat/.thumb.png"), 10, 12, 1, 5);
+    ls_test_write_text(file_at("zoo", "cat/readme.txt"), "not a picture");
+    ls_test_write_text(file_at("zoo", "notes"), "not a folder");
     const char *path = ls_test_path("zoo");
     struct pictures options = options_for(&path);
     struct ls_source *source = must_open(&options);
@@ -122,8 +105,8 @@ static void folders_are_classes_in_byte_order(void **state)
 static void pictures_of_different_sizes_are_read(void **state)
 {
     (void)state;
-    write_picture(at("mixed", "a/1.png"), 10, 12, 3, 1);
-    write_picture(at("mixed", "b/2.png"), 20, 16, 3, 2);
+    write_picture(file_at("mixed", "a/1.png"), 10, 12, 3, 1);
+    write_picture(file_at("mixed", "b/2.png"), 20, 16, 3, 2);
     const char *path = ls_test_path("mixed");
     struct pictures options = options_for(&path);
     struct ls_source *source = must_open(&options);
@@ -162,15 +145,15 @@ static void pictures_of_different_sizes_are_read(void **state)
 static void folders_without_pictures_are_refused(void **state)
 {
     (void)state;
-    (void)at("bare", "empty/x");
+    (void)file_at("bare", "empty/x");
     const char *path = ls_test_path("bare");
     struct pictures options = options_for(&path);
     must_fail(&options, LOCKSTEP_DATA, "bare/empty: this class has no .jpg");
     rmdir(ls_test_path("bare/empty"));
     must_fail(&options, LOCKSTEP_DATA, "has no class folders with pictures");
-    ls_test_write(at("bare", "c/broken.png"), "\x89PNG\r\n\x1a\n...", 11);
+    ls_test_write(file_at("bare", "c/broken.png"), "\x89PNG\r\n\x1a\n...", 11);
     must_fail(&options, LOCKSTEP_DATA, "broken.png: record 0: damaged PNG");
-    ls_test_write(at("bare", "c/broken.png"), "GIF89a", 6);
+    ls_test_write(file_at("bare", "c/broken.png"), "GIF89a", 6);
     must_fail(&options, LOCKSTEP_DATA, "broken.png: record 0: the picture is neither JPEG nor PNG");
     path = ls_test_path("nowhere");
     must_fail(&options, LOCKSTEP_DATA, "there is no file or folder '");
@@ -182,7 +165,7 @@ static void folders_without_pictures_are_refused(void **state)
 static void a_cut_picture_is_found_when_it_is_read(void **state)
 {
     (void)state;
-    const char *file = at("cut", "c/whole.jpg");
+    const char *file = file_at("cut", "c/whole.jpg");
     write_picture(file, 40, 40, 3, 1);
     size_t size;
     char *bytes = ls_test_read(file, &size);
@@ -210,9 +193,9 @@ static void a_cut_picture_is_found_when_it_is_read(void **state)
 static void list_files_name_pictures_and_labels(void **state)
 {
     (void)state;
-    write_picture(at("list", "a b.png"), 6, 6, 3, 1);
-    write_picture(at("list", "c.png"), 6, 6, 3, 2);
-    const char *path = at("list", "train.txt");
+    write_picture(file_at("list", "a b.png"), 6, 6, 3, 1);
+    write_picture(file_at("list", "c.png"), 6, 6, 3, 2);
+    const char *path = file_at("list", "train.txt");
     ls_test_write_text(path, "a b.png 3\r\n\nc.png   -1\n");
     struct pictures options = options_for(&path);
     struct ls_source *source = must_open(&options); /* paths beside the list */
@@ -241,8 +224,8 @@ static void list_files_name_pictures_and_labels(void **state)
 static void malformed_lists_are_refused(void **state)
 {
     (void)state;
-    write_picture(at("bad", "c.png"), 6, 6, 3, 2);
-    const char *path = at("bad", "list");
+    write_picture(file_at("bad", "c.png"), 6, 6, 3, 2);
+    const char *path = file_at("bad", "list");
     struct pictures options = options_for(&path);
     const struct {
         const char *text, *words;

@@ -52,9 +52,9 @@ static void every_kind_of_label_map_is_read(void **state)
     char name[100];
     for (int i = 0; i < 2 * KINDS; i++) { /* the second half interlaced */
         snprintf(name, sizeof name, "pictures/%c/%c.jpg", i % 2 ? 'p' : 'q', 'a' + i);
-        write_picture(map_at("kinds", name), H, W, 3, i);
+        write_picture(file_at("kinds", name), H, W, 3, i);
         snprintf(name, sizeof name, "maps/%c/%c.png", i % 2 ? 'p' : 'q', 'a' + i);
-        write_map(map_at("kinds", name), H, W, kinds[i % KINDS].type, kinds[i % KINDS].bits,
+        write_map(file_at("kinds", name), H, W, kinds[i % KINDS].type, kinds[i % KINDS].bits,
                   i >= KINDS, i);
     }
     struct ls_source *source =
@@ -98,9 +98,9 @@ static void write_whole(const char *path, int type, int bits, int channels)
 static void missing_and_unfit_maps_are_refused(void **state)
 {
     (void)state;
-    const char *map = map_at("none", "maps/a.png");
+    const char *map = file_at("none", "maps/a.png");
     const char *pictures = ls_test_path("none/pictures"), *maps = ls_test_path("none/maps");
-    write_picture(map_at("none", "pictures/a.jpg"), 6, 6, 3, 1);
+    write_picture(file_at("none", "pictures/a.jpg"), 6, 6, 3, 1);
     must_fail(pictures, maps, LOCKSTEP_DATA,
               "none/pictures/a.jpg: has no label map: there is no file");
     must_fail(pictures, maps, LOCKSTEP_DATA, "none/maps/a.png'");
@@ -108,8 +108,8 @@ static void missing_and_unfit_maps_are_refused(void **state)
     must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: record 0: a label map has one number");
     write_whole(map, PNG_COLOR_TYPE_GRAY_ALPHA, 8, 2);
     must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: record 0: a label map has one number");
-    write_picture(map_at("none", "b.jpg"), 6, 6, 1, 1);
-    assert_int_equal(rename(map_at("none", "b.jpg"), map), 0);
+    write_picture(file_at("none", "b.jpg"), 6, 6, 1, 1);
+    assert_int_equal(rename(file_at("none", "b.jpg"), map), 0);
     must_fail(pictures, maps, LOCKSTEP_DATA,
               "maps/a.png: record 0: a label map must be a PNG file");
     ls_test_write(map, "", 0);
@@ -122,7 +122,7 @@ static void missing_and_unfit_maps_are_refused(void **state)
     must_fail(pictures, map, LOCKSTEP_DEFINITION, "is no folder");
     must_fail(ls_test_path("none/maps/a.png"), maps, LOCKSTEP_DEFINITION,
               "label_source is for folders");
-    unlink(map_at("none", "pictures/a.jpg"));
+    unlink(file_at("none", "pictures/a.jpg"));
     must_fail(pictures, maps, LOCKSTEP_DATA, "none/pictures: has no .jpg, .jpeg or .png");
 }
 
@@ -130,8 +130,8 @@ static void missing_and_unfit_maps_are_refused(void **state)
 static void a_damaged_map_is_found_when_it_is_read(void **state)
 {
     (void)state;
-    const char *map = map_at("damaged", "maps/a.png");
-    write_picture(map_at("damaged", "pictures/a.png"), 30, 30, 3, 1);
+    const char *map = file_at("damaged", "maps/a.png");
+    write_picture(file_at("damaged", "pictures/a.png"), 30, 30, 3, 1);
     write_map(map, 30, 30, PNG_COLOR_TYPE_GRAY, 16, false, 1);
     struct ls_source *source =
         must_open(ls_test_path("damaged/pictures"), ls_test_path("damaged/maps"));
@@ -162,11 +162,11 @@ static void a_damaged_map_is_found_when_it_is_read(void **state)
 static void lists_pair_pictures_and_maps(void **state)
 {
     (void)state;
-    write_picture(map_at("lists", "a b.png"), 6, 6, 3, 1);
-    write_picture(map_at("lists", "c.png"), 6, 8, 3, 2);
-    write_map(map_at("lists", "m.png"), 6, 6, PNG_COLOR_TYPE_GRAY, 8, false, 3);
-    write_map(map_at("lists", "n n.png"), 6, 8, PNG_COLOR_TYPE_GRAY, 8, false, 4);
-    const char *list = map_at("lists", "list");
+    write_picture(file_at("lists", "a b.png"), 6, 6, 3, 1);
+    write_picture(file_at("lists", "c.png"), 6, 8, 3, 2);
+    write_map(file_at("lists", "m.png"), 6, 6, PNG_COLOR_TYPE_GRAY, 8, false, 3);
+    write_map(file_at("lists", "n n.png"), 6, 8, PNG_COLOR_TYPE_GRAY, 8, false, 4);
+    const char *list = file_at("lists", "list");
     ls_test_write_text(list, "a b.png  m.png\r\n\nc.png\tn n.png\n");
     struct ls_source *source = must_open(list, NULL);
     assert_int_equal(source->count, 2);
@@ -191,9 +191,9 @@ static void write_files(const char *name)
     char file[100];
     for (int i = 0; i < 3; i++) {
         snprintf(file, sizeof file, "pictures/%d.png", i);
-        write_picture(map_at(name, file), 6, i < 2 ? 6 : 9, 3, i);
+        write_picture(file_at(name, file), 6, i < 2 ? 6 : 9, 3, i);
         snprintf(file, sizeof file, "maps/%d.png", i);
-        write_map(map_at(name, file), 6, i < 2 ? 6 : 9, PNG_COLOR_TYPE_GRAY, 8, false, i);
+        write_map(file_at(name, file), 6, i < 2 ? 6 : 9, PNG_COLOR_TYPE_GRAY, 8, false, i);
     }
 }
 
@@ -202,15 +202,15 @@ static void write_files(const char *name)
 static void the_fingerprint_knows_maps(void **state)
 {
     (void)state;
-    write_picture(map_at("print", "pictures/a.png"), 6, 6, 3, 1);
-    write_map(map_at("print", "maps/a.png"), 6, 6, PNG_COLOR_TYPE_GRAY, 8, false, 1);
+    write_picture(file_at("print", "pictures/a.png"), 6, 6, 3, 1);
+    write_map(file_at("print", "maps/a.png"), 6, 6, PNG_COLOR_TYPE_GRAY, 8, false, 1);
     char pictures[1024], maps[1024];
     snprintf(pictures, sizeof pictures, "%s", ls_test_path("print/pictures"));
     snprintf(maps, sizeof maps, "%s", ls_test_path("print/maps"));
     uint64_t print[3];
     for (int k = 0; k < 3; k++) {
         if (k == 2)
-            write_map(map_at("print", "maps/a.png"), 6, 6, PNG_COLOR_TYPE_GRAY, 8, false, 2);
+            write_map(file_at("print", "maps/a.png"), 6, 6, PNG_COLOR_TYPE_GRAY, 8, false, 2);
         struct ls_definition *layer =
             trial_layer("name: 'd' type: 'Data' top: 'x' data_param { source: '%s' label_source: "
                         "'%s' backend: IMAGE_PAIRS }",
@@ -273,7 +273,7 @@ static void out_of_memory_is_an_error_and_loses_nothing(void **state)
     struct ls_definition *layer = trial_layer(
         "name: 'd' type: 'Data' top: 'x' top: 'y' data_param { source: '%s' label_source: '%s' "
         "backend: IMAGE_PAIRS cache: true }",
-        map_at("memory", "pictures"), map_at("memory", "maps"));
+        file_at("memory", "pictures"), file_at("memory", "maps"));
     float x[3 * 9 * 9], y[9 * 9];
     assert_true(trial_fail_allocations(layer, 3, (void *[]){x, y}) > 20);
     ls_definition_free(layer);

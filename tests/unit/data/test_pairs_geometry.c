@@ -19,7 +19,7 @@ static void write_same(const char *name, int height, int width)
         uint8_t *bytes =
             png_file(pixels, (size_t)width, height, width, PNG_COLOR_TYPE_GRAY, 8, false, &size);
         snprintf(file, sizeof file, "both/%d.png", i);
-        ls_test_write(map_at(name, file), bytes, size);
+        ls_test_write(file_at(name, file), bytes, size);
         free(bytes);
         free(pixels);
     }

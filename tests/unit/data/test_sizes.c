@@ -23,9 +23,9 @@ static void write_files(const char *name)
     char file[100];
     for (int i = 0; i < N; i++) {
         snprintf(file, sizeof file, "x/%d.png", i);
-        write_picture(map_at(name, file), sizes[i][0], sizes[i][1], 3, i);
+        write_picture(file_at(name, file), sizes[i][0], sizes[i][1], 3, i);
         snprintf(file, sizeof file, "y/%d.png", i);
-        write_map(map_at(name, file), sizes[i][0], sizes[i][1], PNG_COLOR_TYPE_GRAY, 8, false, i);
+        write_map(file_at(name, file), sizes[i][0], sizes[i][1], PNG_COLOR_TYPE_GRAY, 8, false, i);
     }
 }
 
@@ -162,7 +162,7 @@ static void fields_that_need_one_size_are_refused(void **state)
     put_u32(bytes + 16, 30000);
     put_u32(bytes + 20, 30000);
     put_u32(bytes + 29, (uint32_t)crc32(0, bytes + 12, 17));
-    ls_test_write(map_at("refused", "x/4.png"), bytes, size);
+    ls_test_write(file_at("refused", "x/4.png"), bytes, size);
     free(bytes);
     struct ls_definition *layer = layer_of("refused", "", "");
     must_not_open(layer, LOCKSTEP_DATA, "x/4.png: record 4: the picture is too large");
@@ -180,8 +180,8 @@ static void a_file_that_grows_later_gets_no_more_memory(void **state)
     float *x = malloc(3 * SIDE * SIDE * sizeof *x), *y = malloc(SIDE * SIDE * sizeof *y);
     struct ls_error *error = calloc(1, sizeof *error);
     assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
-    write_picture(map_at("changes", "x/3.png"), 30, 40, 3, 1);
-    write_map(map_at("changes", "y/3.png"), 30, 40, PNG_COLOR_TYPE_GRAY, 8, false, 1);
+    write_picture(file_at("changes", "x/3.png"), 30, 40, 3, 1);
+    write_map(file_at("changes", "y/3.png"), 30, 40, PNG_COLOR_TYPE_GRAY, 8, false, 1);
     assert_int_equal(trial_fetch(reader, 3, x, NULL, error), LOCKSTEP_DATA);
     assert_says(error, "record 3 (3.png): it has another height or width than when");
     ls_error_clear(error);
@@ -201,14 +201,14 @@ static void a_picture_from_outside_gets_the_shape_of_record_0(void **state)
 {
     (void)state;
     write_files("outside");
-    write_picture(map_at("outside", "large.png"), 200, 300, 3, 1);
+    write_picture(file_at("outside", "large.png"), 200, 300, 3, 1);
     struct ls_definition *layer = layer_of("outside", "", "");
     struct ls_dataset *set = trial_dataset(layer, LOCKSTEP__PHASE__TEST, 5);
     struct ls_reader *reader;
     float x[3 * 9 * 12 + 1];
     x[3 * 9 * 12] = -1;
     assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
-    assert_int_equal(ls_reader_picture(reader, map_at("outside", "large.png"), x, NULL), 0);
+    assert_int_equal(ls_reader_picture(reader, file_at("outside", "large.png"), x, NULL), 0);
     assert_true(x[3 * 9 * 12] == -1);
     ls_reader_close(reader);
     ls_dataset_close(set);
