@@ -1,4 +1,4 @@
-/* Files that are read: whole with a limit, piece by piece, or as a view. (base/atomic_file.h writes.)
+/* Files that are read: whole with a limit, piece by piece, or as a view. base/atomic_file.h writes.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_BASE_FILE_H
 #define LS_BASE_FILE_H

@@ -80,8 +80,8 @@ static void reducer_finish_weights(struct ls_collective *collective)
 {
     struct ls_reducer *reducer = collective->user;
     const size_t *cut = reducer->store->shards->buckets[collective->index].cut;
-    const float *flat = reducer->flat.host;
-    const size_t begin = cut[0] * sizeof *flat, end = cut[reducer->comm->size] * sizeof *flat;
+    const size_t size = ls_dtype_size(LS_F32);
+    const size_t begin = cut[0] * size, end = cut[reducer->comm->size] * size;
     reducer_note_device(reducer, ls_mirror_write(&reducer->flat, begin, end - begin, NULL));
     if (!ls_store_convert_bucket(reducer->store, (int)collective->index))
         atomic_store(&reducer->not_converted, true);
