@@ -81,45 +81,68 @@ static struct plan make_plan(const struct ls_vector_bf16_product *vector, int64_
     return plan;
 }
 
-/* A panel with a piece of the terms of lines [first, first + count) of an operand, from where they
- * lie, or as they are read into the scratch, some terms at a time. */
-static void pack(const struct part *part, bool is_a, int64_t first, int64_t count, char *panel)
+/* What a piece of the terms of some lines of an operand is packed from: where it lies, or as it is
+ * read into the scratch. */
+static struct ls_bf16_lines look_at(const struct part *part, const struct ls_bf16_operand *operand,
+                                    int64_t first, int64_t count, int64_t begin, int64_t end)
 {
-    const struct ls_vector_bf16_product *vector = part->plan->vector;
-    const struct ls_bf16_operand *operand = is_a ? &part->product->a : &part->product->b;
-    const size_t block = (is_a ? vector->rows : vector->columns) * vector->block_bytes;
-    const int64_t most = operand->read != NULL ? LS_BF16_READ_TERMS : part->end - part->begin;
-    uint16_t *to = (uint16_t *)(void *)(part->scratch + part->plan->read);
-    for (int64_t begin = part->begin, end; begin < part->end; begin = end) {
-        end = smaller(begin + most, part->end);
-        struct ls_bf16_lines lines = {
-            .by_term = operand->by_term, .lines = (size_t)count, .terms = (size_t)(end - begin)};
-        if (operand->read != NULL) {
-            lines.data = to;
-            lines.pitch = (size_t)rounded_up(operand->by_term ? count : end - begin, LS_BF16_BLOCK);
-            operand->read(operand, first, count, begin, end, to, lines.pitch);
-        } else {
-            const int64_t row = operand->by_term ? begin : first;
-            lines.data =
-                operand->data + (size_t)row * operand->pitch + (operand->by_term ? first : begin);
-            lines.pitch = operand->pitch;
-        }
-        char *at = panel + (size_t)((begin - part->begin) / LS_BF16_BLOCK) * block;
-        if (is_a)
-            vector->pack_a(&lines, at);
-        else
-            vector->pack_b(&lines, at);
+    struct ls_bf16_lines lines = {
+        .by_term = operand->by_term, .lines = (size_t)count, .terms = (size_t)(end - begin)};
+    if (operand->read == NULL) {
+        const int64_t row = operand->by_term ? begin : first;
+        lines.pitch = operand->pitch;
+        lines.data = operand->data + (size_t)row * lines.pitch + (operand->by_term ? first : begin);
+        return lines;
     }
+    uint16_t *to = (uint16_t *)(void *)(part->scratch + part->plan->read);
+    lines.pitch = (size_t)rounded_up(operand->by_term ? count : end - begin, LS_BF16_BLOCK);
+    lines.data = to;
+    operand->read(operand, first, count, begin, end, to, lines.pitch);
+    return lines;
+}
+
+/* Terms to look at together: what is read should stay in the first cache. */
+static int64_t end_of_terms(const struct part *part, const struct ls_bf16_operand *operand,
+                            int64_t begin)
+{
+    return operand->read == NULL ? part->end : smaller(begin + LS_BF16_READ_TERMS, part->end);
 }
 
 /* All rows of the part, with a piece of the terms. */
 static void pack_rows(const struct part *part)
 {
     const struct plan *plan = part->plan;
+    const struct ls_bf16_operand *operand = &part->product->a;
     const int64_t rows = (int64_t)plan->vector->rows;
-    char *a = part->scratch + plan->a;
-    for (int64_t i = 0; i < part->rows; i += rows, a += plan->panel)
-        pack(part, true, part->i + i, smaller(rows, part->rows - i), a);
+    const int64_t some = LS_BF16_READ_LINES / rows * rows;
+    const size_t block = plan->vector->rows * plan->vector->block_bytes;
+    for (int64_t i = 0; i < part->rows; i += some)
+        for (int64_t begin = part->begin, end; begin < part->end; begin = end) {
+            end = end_of_terms(part, operand, begin);
+            const int64_t count = smaller(some, part->rows - i);
+            struct ls_bf16_lines lines = look_at(part, operand, part->i + i, count, begin, end);
+            char *a = part->scratch + plan->a + (size_t)(i / rows) * plan->panel +
+                      (size_t)((begin - part->begin) / LS_BF16_BLOCK) * block;
+            for (int64_t left = count; left > 0; left -= rows, a += plan->panel) {
+                lines.lines = (size_t)smaller(rows, left);
+                plan->vector->pack_a(&lines, a);
+                lines.data += (size_t)rows * (lines.by_term ? 1 : lines.pitch);
+            }
+        }
+}
+
+/* A panel of columns [j, j + count) of the part, with a piece of the terms. */
+static void pack_columns(const struct part *part, int64_t j, int64_t count)
+{
+    const struct ls_vector_bf16_product *vector = part->plan->vector;
+    const struct ls_bf16_operand *operand = &part->product->b;
+    char *b = part->scratch + part->plan->b;
+    for (int64_t begin = part->begin, end; begin < part->end; begin = end) {
+        end = end_of_terms(part, operand, begin);
+        const struct ls_bf16_lines lines = look_at(part, operand, part->j + j, count, begin, end);
+        vector->pack_b(&lines, b);
+        b += (size_t)((end - begin) / LS_BF16_BLOCK) * vector->columns * vector->block_bytes;
+    }
 }
 
 /* Columns [j, j + count) of the part, which fill a panel, with all rows. */
@@ -127,10 +150,9 @@ static void multiply_columns(const struct part *part, int64_t j, int64_t count)
 {
     const struct plan *plan = part->plan;
     const int64_t rows = (int64_t)plan->vector->rows;
-    char *b = part->scratch + plan->b;
-    pack(part, false, part->j + j, count, b);
+    pack_columns(part, j, count);
     struct ls_bf16_tile tile = {.a = part->scratch + plan->a,
-                                .b = b,
+                                .b = part->scratch + plan->b,
                                 .terms = (size_t)(part->end - part->begin),
                                 .c = (float *)(void *)(part->scratch + plan->c) + j,
                                 .pitch = (size_t)plan->columns,

@@ -20,13 +20,7 @@
 #include "ops/cpu/vector/bf16_transpose.h"
 #include "ops/cpu/vector/registers.h"
 
-#if LS_ISA_IS(AVX512)
-enum { ROWS = 4, VECTORS = 3 };
-#elif LS_ISA_IS(AVX2)
-enum { ROWS = 4, VECTORS = 3 };
-#else
-enum { ROWS = 4, VECTORS = 16 };
-#endif
+enum { ROWS = 8, VECTORS = WIDTH > 1 ? 3 : 16 };
 
 enum { COLUMNS = VECTORS * WIDTH, HALF = LS_BF16_BLOCK / 2 };
 
@@ -47,14 +41,11 @@ static inline void copy_some(const uint16_t *from, size_t pitch, size_t rows, si
 
 #if LS_ISA_IS(AVX512)
 
-/* One term: of each of COLUMNS lines. */
-static inline void widen_term(const uint16_t *from, float *to)
+/* One term of as many lines as a register has lanes. */
+static inline void widen(const uint16_t *from, float *to)
 {
-    for (int v = 0; v < VECTORS; v++, from += WIDTH) {
-        __m256i half = _mm256_loadu_si256((const __m256i *)(const void *)from);
-        __m512i whole = _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
-        STORE(to + v * WIDTH, _mm512_castsi512_ps(whole));
-    }
+    __m256i half = _mm256_loadu_si256((const __m256i *)(const void *)from);
+    STORE(to, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16)));
 }
 
 /* 16 pairs, to the even ones and the odd ones. */
@@ -90,13 +81,10 @@ static inline __m256i load_pairs(const uint16_t *from)
     return _mm256_loadu_si256((const __m256i *)(const void *)from);
 }
 
-static inline void widen_term(const uint16_t *from, float *to)
+static inline void widen(const uint16_t *from, float *to)
 {
-    for (int v = 0; v < VECTORS; v++, from += WIDTH) {
-        __m128i half = _mm_loadu_si128((const __m128i *)(const void *)from);
-        __m256i whole = _mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16);
-        STORE(to + v * WIDTH, _mm256_castsi256_ps(whole));
-    }
+    __m128i half = _mm_loadu_si128((const __m128i *)(const void *)from);
+    STORE(to, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16)));
 }
 
 static inline void split_pairs(__m256i pairs, float *even, float *odd)
@@ -128,22 +116,16 @@ static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
 
 #else
 
-static inline float widen(uint16_t bits)
+static inline void widen(const uint16_t *from, float *to)
 {
-    return ls_bits_float((uint32_t)bits << 16);
-}
-
-static inline void widen_term(const uint16_t *from, float *to)
-{
-    for (int j = 0; j < COLUMNS; j++)
-        to[j] = widen(from[j]);
+    *to = ls_bits_float((uint32_t)*from << 16);
 }
 
 static inline void split_line(const uint16_t *from, float *even, float *odd)
 {
     for (int p = 0; p < HALF; p++) {
-        even[p] = widen(from[2 * p]);
-        odd[p] = widen(from[2 * p + 1]);
+        widen(from + 2 * p, even + p);
+        widen(from + 2 * p + 1, odd + p);
     }
 }
 
@@ -151,8 +133,8 @@ static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
 {
     (void)pitch;
     for (int p = 0; p < HALF; p++) {
-        to[p * COLUMNS] = widen(from[2 * p]);
-        to[(HALF + p) * COLUMNS] = widen(from[2 * p + 1]);
+        widen(from + 2 * p, to + p * COLUMNS);
+        widen(from + 2 * p + 1, to + (HALF + p) * COLUMNS);
     }
 }
 
@@ -162,23 +144,23 @@ static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
 static inline void turn_terms(const uint16_t *from, size_t pitch, float *to)
 {
 #if WIDTH > 1
-    _Static_assert(ROWS == 4, "four numbers of 16 bits become the upper halves of a register");
-    for (size_t p = 0; p < LS_BF16_BLOCK; p += 2 * ROWS)
-        for (size_t half = 0; half < 2; half++) {
-            __m128 x[ROWS];
-            for (size_t i = 0; i < ROWS; i++) {
-                const uint16_t *term = from + (p + 2 * i + half) * pitch;
-                __m128i four = _mm_loadl_epi64((const __m128i *)(const void *)term);
-                x[i] = _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), four));
+    for (size_t p = 0; p < LS_BF16_BLOCK; p += 8)
+        for (size_t half = 0; half < 2; half++)
+            for (size_t line = 0; line < ROWS; line += 4) {
+                __m128 x[4];
+                for (size_t i = 0; i < 4; i++) {
+                    const uint16_t *term = from + (p + 2 * i + half) * pitch + line;
+                    __m128i four = _mm_loadl_epi64((const __m128i *)(const void *)term);
+                    x[i] = _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), four));
+                }
+                _MM_TRANSPOSE4_PS(x[0], x[1], x[2], x[3]);
+                for (size_t i = 0; i < 4; i++)
+                    _mm_storeu_ps(to + (half * ROWS + line + i) * HALF + p / 2, x[i]);
             }
-            _MM_TRANSPOSE4_PS(x[0], x[1], x[2], x[3]);
-            for (size_t i = 0; i < ROWS; i++)
-                _mm_storeu_ps(to + (half * ROWS + i) * HALF + p / 2, x[i]);
-        }
 #else
     for (size_t p = 0; p < LS_BF16_BLOCK; p++)
         for (size_t i = 0; i < ROWS; i++)
-            to[(p % 2 * ROWS + i) * HALF + p / 2] = widen(from[p * pitch + i]);
+            widen(from + p * pitch + i, to + (p % 2 * ROWS + i) * HALF + p / 2);
 #endif
 }
 
@@ -220,32 +202,53 @@ static void pack_a(const struct ls_bf16_lines *from, void *panel)
         pack_a_lines(from, panel);
 }
 
-/* One term, of which `lines` are there. */
-static inline void pack_term(const uint16_t *from, size_t lines, float *to)
+/* Registers of b of which tiles see anything. */
+static inline size_t registers_of(const struct ls_bf16_lines *from)
 {
-    uint16_t some[COLUMNS];
-    if (lines < COLUMNS)
-        copy_some(from, 0, lines > 0, lines, some, 1, COLUMNS);
-    widen_term(lines < COLUMNS ? some : from, to);
+    return WIDTH > 1 ? (from->lines + WIDTH - 1) / WIDTH : VECTORS;
 }
 
+/* One term, of which `lines` are there. */
+static inline void pack_term(const uint16_t *from, size_t lines, size_t registers, float *to)
+{
+    uint16_t some[WIDTH];
+    for (size_t v = 0; v < registers; v++, from += WIDTH, to += WIDTH) {
+        const size_t left = lines > v * WIDTH ? lines - v * WIDTH : 0;
+        if (left < WIDTH)
+            copy_some(from, 0, left > 0, left, some, 1, WIDTH);
+        widen(left < WIDTH ? some : from, to);
+    }
+}
+
+/* Pairs of terms behind the last are not used, and not written. */
 static void pack_b_terms(const struct ls_bf16_lines *from, float *to)
 {
-    const uint16_t *data = from->data;
-    for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK, to += HALF * COLUMNS)
-        for (size_t p = 0; p < HALF; p++, data += 2 * from->pitch, to += COLUMNS) {
-            const size_t left = from->terms - k > 2 * p ? from->terms - k - 2 * p : 0;
-            pack_term(data, left > 0 ? from->lines : 0, to);
-            pack_term(data + from->pitch, left > 1 ? from->lines : 0, to + HALF * COLUMNS);
+    const size_t registers = registers_of(from);
+    const bool whole = from->lines == COLUMNS;
+    for (size_t k = 0; k < from->terms; k += 2, to += COLUMNS) {
+        const uint16_t *even = from->data + k * from->pitch, *odd = even + from->pitch;
+        if (whole && k + 1 < from->terms) {
+            UNROLL
+            for (size_t v = 0; v < VECTORS; v++) {
+                widen(even + v * WIDTH, to + v * WIDTH);
+                widen(odd + v * WIDTH, to + HALF * COLUMNS + v * WIDTH);
+            }
+        } else {
+            pack_term(even, from->lines, registers, to);
+            pack_term(odd, k + 1 < from->terms ? from->lines : 0, registers, to + HALF * COLUMNS);
         }
+        if (k % LS_BF16_BLOCK == LS_BF16_BLOCK - 2)
+            to += HALF * COLUMNS;
+    }
 }
 
 static void pack_b_lines(const struct ls_bf16_lines *from, float *to)
 {
     uint16_t some[WIDTH * LS_BF16_BLOCK];
+    const size_t registers = registers_of(from);
     for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK, to += COLUMNS * LS_BF16_BLOCK)
-        for (size_t j = 0; j < COLUMNS; j += WIDTH) {
-            const size_t terms = at_most(from->terms - k, LS_BF16_BLOCK);
+        for (size_t v = 0; v < registers; v++) {
+            const size_t terms = at_most(from->terms - k, LS_BF16_BLOCK), j = v * WIDTH;
             const size_t lines = from->lines > j ? at_most(from->lines - j, WIDTH) : 0;
             const uint16_t *data = from->data + j * from->pitch + k;
             bool whole = terms == LS_BF16_BLOCK && lines == WIDTH;

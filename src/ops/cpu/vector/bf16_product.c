@@ -80,12 +80,14 @@ INLINE void piece(const struct ls_bf16_tile *tile, size_t row, int rows, int vec
 
 #if WIDTH > 1
 
-/* All rows of a tile, so many at a time as there are registers for. */
-INLINE void rows_of(const struct ls_bf16_tile *tile, int vectors)
+/* All rows of a tile, `most` at a time: as many as there are registers for. */
+INLINE void rows_of(const struct ls_bf16_tile *tile, int most, int vectors)
 {
     size_t row = 0;
-    for (; tile->rows - row >= ROWS; row += ROWS)
-        piece(tile, row, ROWS, vectors);
+    for (; tile->rows - row >= (size_t)most; row += (size_t)most)
+        piece(tile, row, most, vectors);
+    for (; tile->rows - row >= 4; row += 4)
+        piece(tile, row, 4, vectors);
     for (; tile->rows - row >= 2; row += 2)
         piece(tile, row, 2, vectors);
     if (row < tile->rows)
@@ -94,17 +96,17 @@ INLINE void rows_of(const struct ls_bf16_tile *tile, int vectors)
 
 FUSED static void multiply_1(const struct ls_bf16_tile *tile)
 {
-    rows_of(tile, 1);
+    rows_of(tile, ROWS, 1);
 }
 
 FUSED static void multiply_2(const struct ls_bf16_tile *tile)
 {
-    rows_of(tile, 2);
+    rows_of(tile, 4, 2);
 }
 
 FUSED static void multiply_3(const struct ls_bf16_tile *tile)
 {
-    rows_of(tile, 3);
+    rows_of(tile, 4, 3);
 }
 
 static void multiply(const struct ls_bf16_tile *tile)
