@@ -70,7 +70,7 @@ struct lockstep_time_total {
     double barriers; /* waiting for other workers */
     double merging;  /* partial results of sync points, across micro-batches */
     double serial;   /* one worker works alone, the others wait */
-    double overhead; /* all else within the workers' jobs: norms of gradients, taking work */
+    double overhead; /* all else within the workers' tasks: norms of gradients, taking work */
     struct lockstep_probe before, after; /* of as many cores as there are workers */
 };
 

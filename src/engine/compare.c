@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "engine/engine.h"
+#include "engine/pass.h"
 #include "transport/comm.h"
 
 enum {
@@ -28,8 +29,8 @@ struct comparison {
     uint64_t *block;       /* hashes of all blocks, parameter by parameter */
     uint64_t *parameter;   /* and of each parameter */
     size_t blocks;
-    _Atomic size_t next; /* the next block to hash */
-    _Atomic int status;  /* of a block that could not be read */
+    _Atomic size_t next;              /* the next block to hash */
+    struct ls_worker_failure failure; /* of a block that could not be read */
 };
 
 static size_t compare_blocks_of(const struct ls_parameter_state *slot)
@@ -37,46 +38,48 @@ static size_t compare_blocks_of(const struct ls_parameter_state *slot)
     return (slot->elements + BLOCK - 1) / BLOCK;
 }
 
-static void compare_hash_block(struct comparison *job, size_t index)
+static int compare_hash_block(struct comparison *comparison, size_t index, struct ls_error *error)
 {
+    const struct ls_store *store = comparison->store;
     size_t parameter = 0, block = index;
-    while (block >= compare_blocks_of(&job->store->slots[parameter]))
-        block -= compare_blocks_of(&job->store->slots[parameter++]);
-    const struct ls_parameter_state *slot = &job->store->slots[parameter];
-    size_t begin = block * BLOCK, left = slot->elements - begin;
-    int status = job->store->device->memory->hash(
-        job->weights[parameter] + begin, (left < BLOCK ? left : BLOCK) * sizeof **job->weights,
-        index, &job->block[index], NULL);
-    if (status != 0)
-        atomic_store(&job->status, status);
+    while (block >= compare_blocks_of(&store->slots[parameter]))
+        block -= compare_blocks_of(&store->slots[parameter++]);
+    const float *weights = comparison->weights[parameter];
+    size_t begin = block * BLOCK, left = store->slots[parameter].elements - begin;
+    return store->device->memory->hash(weights + begin,
+                                       (left < BLOCK ? left : BLOCK) * sizeof *weights, index,
+                                       &comparison->block[index], error);
 }
 
 static void compare_hash_some(void *argument, int worker)
 {
     (void)worker;
-    struct comparison *job = argument;
+    struct comparison *comparison = argument;
+    struct ls_error *error = ls_pass_error();
     size_t index;
-    while ((index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < job->blocks)
-        compare_hash_block(job, index);
+    int status = 0;
+    while (status == 0 && (index = atomic_fetch_add_explicit(
+                               &comparison->next, 1, memory_order_relaxed)) < comparison->blocks)
+        status = compare_hash_block(comparison, index, error);
+    ls_worker_failure_note(&comparison->failure, status, error);
 }
 
-/* Of all weights; those of each parameter stay in the job. */
-static int compare_hash_weights(struct ls_engine *engine, struct comparison *job, uint64_t *hash,
-                                struct ls_error *error)
+/* Of all weights; those of each parameter stay there. */
+static int compare_hash_weights(struct ls_engine *engine, struct comparison *comparison,
+                                uint64_t *hash, struct ls_error *error)
 {
     size_t count = engine->store->set->count;
-    const uint64_t *block = job->block;
-    ls_thread_pool_run(engine->pool, compare_hash_some, job);
+    const uint64_t *block = comparison->block;
+    comparison->failure.error = error;
+    ls_thread_pool_run(engine->pool, compare_hash_some, comparison);
+    LS_TRY(atomic_load(&comparison->failure.status));
     for (size_t i = 0; i < count; i++) {
         size_t blocks = compare_blocks_of(&engine->store->slots[i]);
-        job->parameter[i] = ls_hash(block, blocks * sizeof *block, i);
+        comparison->parameter[i] = ls_hash(block, blocks * sizeof *block, i);
         block += blocks;
     }
-    *hash = ls_hash(job->parameter, count * sizeof *job->parameter, 0);
-    int status = atomic_load(&job->status);
-    return status == 0 ? 0
-                       : ls_fail(error, status, NULL, NULL,
-                                 "the weights cannot be read from the %s", engine->device->name);
+    *hash = ls_hash(comparison->parameter, count * sizeof *comparison->parameter, 0);
+    return 0;
 }
 
 size_t ls_compare_hashes(const struct ls_store *store)
@@ -88,22 +91,22 @@ size_t ls_compare_hashes(const struct ls_store *store)
 }
 
 /* engine->hashes holds those of parameters, of blocks, and one of each rank. */
-static int compare_begin(const struct ls_engine *engine, struct comparison *job,
+static int compare_begin(const struct ls_engine *engine, struct comparison *comparison,
                          struct ls_error *error)
 {
     const struct ls_store *store = engine->store;
-    *job = (struct comparison){.store = store, .parameter = engine->hashes};
-    job->block = engine->hashes + store->set->count;
+    *comparison = (struct comparison){.store = store, .parameter = engine->hashes};
+    comparison->block = engine->hashes + store->set->count;
     for (size_t i = 0; i < store->set->count; i++)
-        job->blocks += compare_blocks_of(&store->slots[i]);
-    return ls_store_all_weights(store, &job->weights, error);
+        comparison->blocks += compare_blocks_of(&store->slots[i]);
+    return ls_store_all_weights(store, &comparison->weights, error);
 }
 
 int ls_compare_hash(struct ls_engine *engine, uint64_t *hash, struct ls_error *error)
 {
-    struct comparison job;
-    LS_TRY(compare_begin(engine, &job, error));
-    return compare_hash_weights(engine, &job, hash, error);
+    struct comparison comparison;
+    LS_TRY(compare_begin(engine, &comparison, error));
+    return compare_hash_weights(engine, &comparison, hash, error);
 }
 
 /* ---- Which ranks differ ---------------------------------------------------------------------- */
@@ -190,10 +193,10 @@ int ls_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_er
     struct ls_comm *comm = engine->comm;
     if (comm->size == 1) /* nothing to compare with */
         return 0;
-    struct comparison job;
-    LS_TRY(compare_begin(engine, &job, error));
-    uint64_t mine, *all = job.block + job.blocks;
-    LS_TRY(compare_hash_weights(engine, &job, &mine, error));
+    struct comparison comparison;
+    LS_TRY(compare_begin(engine, &comparison, error));
+    uint64_t mine, *all = comparison.block + comparison.blocks;
+    LS_TRY(compare_hash_weights(engine, &comparison, &mine, error));
     LS_TRY(ls_comm_all_gather(comm, &mine, sizeof mine, all, error));
     if (compare_all_same(all, comm->size, 1))
         return 0;
@@ -203,7 +206,7 @@ int ls_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_er
     int status = more == NULL || hosts == NULL ? ls_fail_memory(error, "a comparison") : 0;
     status = ls_comm_agree(comm, status, error);
     if (status == 0 && more != NULL && hosts != NULL)
-        status = compare_explain(engine, job.parameter, iteration, more, hosts, error);
+        status = compare_explain(engine, comparison.parameter, iteration, more, hosts, error);
     ls_free(more);
     ls_free(hosts);
     return status;

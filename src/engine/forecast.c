@@ -93,7 +93,7 @@ static int forecast_add_parameters(const struct ls_parameter_set *set,
     return 0;
 }
 
-/* Partial results of sync points for all micro-batches of a job, and what is merged. */
+/* Partial results of sync points for all micro-batches of a pass, and what is merged. */
 static size_t forecast_sync_bytes(const struct ls_net *net, int64_t batches, int workers)
 {
     const struct ls_graph *graph = ls_net_graph(net);

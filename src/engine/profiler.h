@@ -14,8 +14,8 @@
 #include "base/thread.h"
 
 struct ls_profiler_worker {
-    uint64_t working;  /* in jobs, with all that is below */
-    uint64_t barriers; /* waiting for the others within a job */
+    uint64_t working;  /* in tasks, with all that is below */
+    uint64_t barriers; /* waiting for the others within a task */
     uint64_t data;     /* waiting for data */
     uint64_t merging;  /* partial results of sync points */
     uint64_t *update;  /* by parameter: the update of its weights */
@@ -25,7 +25,7 @@ struct ls_profiler_worker {
 };
 
 struct ls_profiler {
-    uint64_t jobs; /* from the begin of each job until all workers are done with it */
+    uint64_t tasks; /* from the beginning of each task until all workers are done with it */
     int workers;
     struct ls_profiler_worker *worker;
 };

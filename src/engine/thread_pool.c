@@ -29,7 +29,7 @@ struct ls_thread_pool {
     void (*enter_thread)(void);
     struct member *members;
     struct ls_barrier begin, end, middle;
-    void (*job)(void *argument, int worker); /* NULL: go home */
+    void (*task)(void *argument, int worker); /* NULL: go home */
     void *argument;
     struct ls_profiler *profiler; /* NULL: no profiling */
     bool pin;
@@ -46,13 +46,13 @@ void ls_worker_failure_note(struct ls_worker_failure *failure, int status,
         ls_error_add(failure->error, error);
 }
 
-static _Thread_local int this_worker; /* of the thread's job */
+static _Thread_local int this_worker; /* of the thread's task */
 
-static void pool_do_job(const struct ls_thread_pool *pool, int worker)
+static void pool_do_task(const struct ls_thread_pool *pool, int worker)
 {
     this_worker = worker;
     uint64_t start = ls_profiler_start(pool->profiler);
-    pool->job(pool->argument, worker);
+    pool->task(pool->argument, worker);
     if (pool->profiler != NULL)
         pool->profiler->worker[worker].working += ls_nanoseconds() - start;
 }
@@ -74,9 +74,9 @@ static void *pool_work(void *argument)
     pthread_mutex_unlock(&pool->gate_lock);
     while (open) {
         ls_barrier_wait(&pool->begin);
-        if (pool->job == NULL)
+        if (pool->task == NULL)
             return NULL;
-        pool_do_job(pool, member->worker);
+        pool_do_task(pool, member->worker);
         ls_barrier_wait(&pool->end);
     }
     return NULL;
@@ -132,7 +132,7 @@ void ls_thread_pool_free(struct ls_thread_pool *pool)
     if (pool->gate == GATE_CLOSED) {
         pool_move_gate(pool, GATE_GO_HOME);
     } else if (pool->workers > 1) {
-        pool->job = NULL;
+        pool->task = NULL;
         ls_barrier_wait(&pool->begin);
     }
     for (int i = 1; pool->members != NULL && i <= pool->threads; i++)
@@ -163,19 +163,19 @@ void ls_thread_pool_leave(struct ls_thread_pool *pool)
     pthread_setaffinity_np(pthread_self(), sizeof pool->caller_cores, &pool->caller_cores);
 }
 
-void ls_thread_pool_run(struct ls_thread_pool *pool, void (*job)(void *argument, int worker),
+void ls_thread_pool_run(struct ls_thread_pool *pool, void (*task)(void *argument, int worker),
                         void *argument)
 {
     uint64_t start = ls_profiler_start(pool->profiler);
-    pool->job = job;
+    pool->task = task;
     pool->argument = argument;
     if (pool->workers > 1)
         ls_barrier_wait(&pool->begin);
-    pool_do_job(pool, 0);
+    pool_do_task(pool, 0);
     if (pool->workers > 1)
         ls_barrier_wait(&pool->end);
     if (pool->profiler != NULL)
-        pool->profiler->jobs += ls_nanoseconds() - start;
+        pool->profiler->tasks += ls_nanoseconds() - start;
 }
 
 void ls_thread_pool_barrier(struct ls_thread_pool *pool)

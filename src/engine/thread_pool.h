@@ -21,24 +21,24 @@ void ls_thread_pool_free(struct ls_thread_pool *pool);
 void ls_thread_pool_enter(struct ls_thread_pool *pool);
 void ls_thread_pool_leave(struct ls_thread_pool *pool);
 
-/* Runs job(argument, worker) on all workers and returns when all are done. Only between enter and
+/* Runs task(argument, worker) on all workers and returns when all are done. Only between enter and
  * leave. */
-void ls_thread_pool_run(struct ls_thread_pool *pool, void (*job)(void *argument, int worker),
+void ls_thread_pool_run(struct ls_thread_pool *pool, void (*task)(void *argument, int worker),
                         void *argument);
-/* Within a job, called by all workers: waits until all have come here. What any of them wrote
+/* Within a task, called by all workers: waits until all have come here. What any of them wrote
  * before is seen by all afterwards. */
 void ls_thread_pool_barrier(struct ls_thread_pool *pool);
 
-/* What went wrong in a job that several workers run: the failure that was noted first is kept. */
+/* What went wrong in a task that several workers run: the failure that was noted first is kept. */
 struct ls_worker_failure {
     _Atomic int status;     /* 0: none */
     struct ls_error *error; /* gets what the worker says; may be NULL */
 };
-/* Ends a worker's part of the job: with 0, or with a failure that its own error describes. */
+/* Ends a worker's part of the task: with 0, or with a failure that its own error describes. */
 void ls_worker_failure_note(struct ls_worker_failure *failure, int status,
                             const struct ls_error *error);
 
-/* From now on (NULL: no longer) what jobs and meetings take is added to a profiler for as many
+/* From now on (NULL: no longer) what tasks and meetings take is added to a profiler for as many
  * workers; ls_thread_pool_profiler is for code that counts more. Not while workers run. */
 void ls_thread_pool_profile(struct ls_thread_pool *pool, struct ls_profiler *profiler);
 struct ls_profiler *ls_thread_pool_profiler(const struct ls_thread_pool *pool);

@@ -274,7 +274,7 @@ static void find_totals(struct timer *timer)
     struct lockstep_time_total *total = &timer->timing->total;
     const struct ls_profiler *profiler = timer->profiler;
     double working = 0, n = (double)total->iterations;
-    double jobs = (double)profiler->jobs * 1e-9 / n, cores = 1e-9 / n / profiler->workers;
+    double tasks = (double)profiler->tasks * 1e-9 / n, cores = 1e-9 / n / profiler->workers;
     for (int w = 0; w < profiler->workers; w++) {
         working += (double)profiler->worker[w].working * cores;
         total->data += (double)profiler->worker[w].data * cores;
@@ -291,8 +291,8 @@ static void find_totals(struct timer *timer)
     double layers = divide(timer);
     total->overhead = working - layers - total->data - total->barriers - total->merging;
     total->overhead = total->overhead > 0 ? total->overhead : 0; /* what is left of rounding */
-    total->barriers += jobs - working;
-    total->serial = total->seconds - jobs;
+    total->barriers += tasks - working;
+    total->serial = total->seconds - tasks;
 }
 
 /* ---- The run --------------------------------------------------------------------------------- */
