@@ -131,6 +131,7 @@ ls_mutant_of_bits(REPLAYED plan/recompute.c own_losses
 # program that scripts run (LOCKSTEP_FAULT says which core, see tests/support/fault.h).
 ls_test(numerics_faulty_core ${CMAKE_SOURCE_DIR}/tests/numerics/faulty_core.c
   ls_trainings ${LS_MODULES})
+target_link_options(numerics_faulty_core PRIVATE -Wl,--wrap=ls_layer_type_find)
 file(GLOB program CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.c
      ${CMAKE_SOURCE_DIR}/src/monitor/*.c)
 add_executable(lockstep_faulty ${program})

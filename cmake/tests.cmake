@@ -137,9 +137,10 @@ endforeach()
 # Trainings on a device of the test's (tests/trainings/remote_device.h), and with layers of the
 # test's (tests/trainings/state_layers.h).
 foreach(test test_remote_device test_sample_states)
-  target_link_options(numerics_${test} PRIVATE -Wl,--wrap=ls_device_find)
+  target_link_options(numerics_${test} PRIVATE -Wl,--wrap=ls_device_find
+                      -Wl,--wrap=ls_layer_type_find)
 endforeach()
-target_link_options(numerics_test_sample_states PRIVATE -Wl,--wrap=ls_layer_type_find)
+target_link_options(faults_test_memory PRIVATE -Wl,--wrap=ls_layer_type_find)
 
 # System calls that fail, for scripts that preload it.
 add_library(failing_calls MODULE ${CMAKE_SOURCE_DIR}/tests/faults/failing_calls.c)

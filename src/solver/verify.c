@@ -89,12 +89,12 @@ static int run_one(const struct verification *verification, struct ls_verify_run
 /* Where two traces differ first. */
 struct difference {
     int64_t update; /* negative: in none */
-    int parameter;  /* negative: in losses */
+    int parameter;  /* negative: in losses; behind the last one: in a state per sample */
 };
 
 static struct difference find_update(const struct ls_trace *a, const struct ls_trace *b)
 {
-    size_t width = 1 + a->parameters;
+    size_t width = ls_trace_width(a);
     for (int64_t u = 0; u < a->updates && u < b->updates; u++)
         for (size_t i = 0; i < width; i++)
             if (a->hash[(size_t)u * width + i] != b->hash[(size_t)u * width + i])
@@ -183,7 +183,7 @@ static int tell_element(const struct verification *verification, const struct ls
 static int compare_close_ups(const struct verification *verification, const struct ls_close_up *a,
                              const struct ls_close_up *b, const char *name)
 {
-    size_t elements = a->parameter >= 0 ? (size_t)ls_shape_size(&a->shape) : 0;
+    size_t elements = a->array[LS_WEIGHTS] != NULL ? (size_t)ls_shape_size(&a->shape) : 0;
     const struct ls_figure *other = NULL;
     for (int array = 0; array < LS_STATE_ARRAYS; array++)
         for (size_t e = 0; e < elements && a->array[array] != NULL && b->array[array] != NULL; e++)
@@ -196,6 +196,10 @@ static int compare_close_ups(const struct verification *verification, const stru
                            "%s (as snapshots have it)",
                            (long long)a->update, r, a->exponents[r], verification->first_name.data,
                            b->exponents[r], name);
+    if (a->state != b->state)
+        return ls_fail(verification->error, LOCKSTEP_DIFFERENT, a->name, NULL,
+                       "update %lld: what this state per sample keeps differs between %s and %s",
+                       (long long)a->update, verification->first_name.data, name);
     if (a->parameter >= 0)
         return 0;
     const struct ls_figure *figure =
@@ -206,6 +210,13 @@ static int compare_close_ups(const struct verification *verification, const stru
                        (long long)a->update, figure->entry, other->value,
                        verification->first_name.data, figure->value, name);
     return 0;
+}
+
+static const char *name_of_kind(const struct verification *verification, int parameter)
+{
+    return parameter < 0                                     ? "a loss or metric"
+           : parameter < (int)verification->first.parameters ? "a parameter"
+                                                             : "a state per sample";
 }
 
 /* Runs both once more, to see the element. */
@@ -232,8 +243,7 @@ static int look_closer(const struct verification *verification, size_t number,
                          "what does not come again may be memory or a processor that is faulty",
                          "update %lld: %s differs between %s and %s; in a second run of both it "
                          "did not",
-                         (long long)where->update,
-                         where->parameter >= 0 ? "a parameter" : "a loss or metric",
+                         (long long)where->update, name_of_kind(verification, where->parameter),
                          verification->first_name.data, name);
     for (int i = 0; i < 2; i++)
         ls_close_up_free(&close_ups[i]);

@@ -19,6 +19,8 @@
 #include "base/thread.h"
 #include "engine/copies.h"
 #include "engine/exponents.h"
+#include "engine/pass.h"
+#include "engine/sample_states.h"
 #include "ops/devices.h"
 #include "snapshot/catalog.h"
 #include "solver/environment.h"
@@ -191,6 +193,24 @@ static int hash_parameter(struct rank *rank, size_t parameter, struct ls_close_u
     return 0;
 }
 
+/* Rank 0: the hashes of all states per sample, which it has whole. */
+static int hash_states(const struct rank *rank, struct ls_close_up *close_up, uint64_t *hash)
+{
+    const struct ls_sample_states *states = rank->trainer->train_pass->states;
+    const size_t parameters = rank->trainer->parameters->count;
+    for (size_t i = 0; states != NULL && i < states->count; i++) {
+        const struct ls_state_tensor *tensor = &states->tensors[i];
+        const void *data;
+        LS_TRY(ls_sample_states_read(states, i, &data, rank->error));
+        hash[i] = ls_hash_wide(data, tensor->bytes, i);
+        if (close_up == NULL || close_up->parameter != (int)(parameters + i))
+            continue;
+        snprintf(close_up->name, sizeof close_up->name, "%s", tensor->name);
+        close_up->state = hash[i];
+    }
+    return 0;
+}
+
 static uint64_t hash_losses(const struct ls_trainer *trainer)
 {
     const struct ls_graph *graph = ls_net_graph(trainer->train);
@@ -204,7 +224,7 @@ static uint64_t hash_losses(const struct ls_trainer *trainer)
 static int make_row(struct rank *rank, int64_t update, uint64_t **row)
 {
     struct ls_trace *trace = rank->segment->run->trace;
-    size_t width = 1 + trace->parameters, wanted = ((size_t)update + 1) * width;
+    size_t width = ls_trace_width(trace), wanted = ((size_t)update + 1) * width;
     *row = NULL;
     if (rank->rank != 0)
         return 0;
@@ -239,6 +259,7 @@ static int after_update(void *user, struct ls_error *error)
     }
     if (row != NULL) {
         row[0] = hash_losses(trainer);
+        LS_TRY(hash_states(rank, wanted ? close_up : NULL, row + 1 + trainer->parameters->count));
         run->trace->updates = update + 1;
     }
     if (wanted && rank->rank == 0) {
@@ -305,6 +326,7 @@ static int train(struct rank *rank, struct ls_comm *comm)
     int status = prepare(rank);
     if (rank->rank == 0) {
         segment->run->trace->parameters = rank->trainer->parameters->count;
+        segment->run->trace->states = ls_net_graph(rank->trainer->train)->sample_state_count;
         segment->run->trace->library |= ls_environment_layers(rank->trainer->train, NULL, 0) > 0;
     }
     int64_t end = end_of(rank);

@@ -21,9 +21,9 @@ struct ls_figure {
 /* What came of a training. */
 struct ls_trace {
     int64_t updates;
-    size_t parameters;
-    uint64_t *hash; /* [update][1 + parameter]: losses and divisors; weights and what belongs to
-                       them */
+    size_t parameters, states;
+    uint64_t *hash; /* [update][1 + parameters + states]: losses and divisors; weights and what
+                       belongs to them; states per sample */
     size_t capacity;
     struct ls_figure *figures;
     size_t figure_count, figure_capacity;
@@ -34,11 +34,13 @@ struct ls_trace {
 void ls_trace_free(struct ls_trace *trace);
 
 /* What a second run keeps, to find the element: of one update, one parameter; or (parameter < 0)
- * its losses. Arrays as in enum ls_store_array. */
+ * its losses; or, behind the last parameter, a state per sample. Arrays as in enum ls_store_array.
+ */
 struct ls_close_up {
     int64_t update;
     int parameter;
-    char name[128]; /* of the parameter */
+    char name[128]; /* of the parameter, or of the state */
+    uint64_t state; /* hash of the state */
     struct ls_shape shape;
     float *array[4];    /* NULL: there is none */
     int32_t *exponents; /* of its sum: what a snapshot has of them (ls_sums_state) */
@@ -47,6 +49,11 @@ struct ls_close_up {
     size_t figure_count, figure_capacity;
 };
 void ls_close_up_free(struct ls_close_up *close_up);
+/* Hashes that a trace has of an update. */
+static inline size_t ls_trace_width(const struct ls_trace *trace)
+{
+    return 1 + trace->parameters + trace->states;
+}
 
 struct ls_verify_run {
     const struct ls_solver_definition *definition;

@@ -13,6 +13,7 @@
 #include "lockstep/lockstep.h"
 #include "support/nets.h"
 #include "support/support.h"
+#include "trainings/state_layers.h"
 
 static const char solver[] =
     "net: 'net.prototxt' type: 'Adam' base_lr: 0.01 momentum: 0.9 lr_policy: 'multistep' "
@@ -24,6 +25,18 @@ static const char solver[] =
 static const char norm_solver[] =
     "net: 'norm.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 2 test_interval: 2 "
     "micro_batch: 2 iter_size: 2 snapshot_after_train: false";
+
+/* State per sample. */
+static const char state_net[] =
+    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC\n"
+    "  synthetic_param { count: 6 height: 8 width: 8 } batch_size: 2 } }\n"
+    "layer { name: 'sum' type: 'RunningSum' bottom: 'data' top: 'sum' }\n"
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'sum' top: 'ip'\n"
+    "  inner_product_param { num_output: 10 } }\n"
+    "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'l' }\n";
+static const char state_solver[] =
+    "net: 'state.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 2 test_interval: 2 "
+    "micro_batch: 1 iter_size: 2 snapshot: 1";
 
 /* ---- What is tried --------------------------------------------------------------------------- */
 
@@ -68,6 +81,15 @@ static int train(const char *prefix, const char *resume, const char *weights,
 static int do_train_norm(struct lockstep_error *error)
 {
     return train_from("norm_solver.prototxt", "n", NULL, NULL, error);
+}
+
+/* From the beginning, and from the snapshot that this leaves. */
+static int do_train_with_state(struct lockstep_error *error)
+{
+    int status = train_from("state_solver.prototxt", "s", NULL, NULL, error);
+    return status != 0 ? status
+                       : train_from("state_solver.prototxt", "s2",
+                                    ls_test_path("s_iter_1.safetensors"), NULL, error);
 }
 
 static int do_train(struct lockstep_error *error)
@@ -205,6 +227,12 @@ static void training_by_batch_statistics_survives_every_failed_allocation(void *
     sweep("training by batch statistics", do_train_norm, 1);
 }
 
+static void training_with_state_per_sample_survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    sweep("training with state per sample", do_train_with_state, 1);
+}
+
 static void resuming_survives_every_failed_allocation(void **state)
 {
     (void)state;
@@ -244,6 +272,9 @@ static int prepare(void **state)
     ls_test_write_text(ls_test_path("net.prototxt"), ls_test_net("memory_failures", NULL));
     ls_test_write_text(ls_test_path("norm.prototxt"), ls_test_net("memory_failures_norms", NULL));
     ls_test_write_text(ls_test_path("norm_solver.prototxt"), norm_solver);
+    use_state_layers();
+    ls_test_write_text(ls_test_path("state.prototxt"), state_net);
+    ls_test_write_text(ls_test_path("state_solver.prototxt"), state_solver);
     /* One update, to have weights and a snapshot. */
     char text[sizeof solver + 40];
     snprintf(text, sizeof text, "%.*s max_iter: 1 %s", (int)(strstr(solver, "max_iter") - solver),
@@ -264,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_survives_every_failed_allocation),
         cmocka_unit_test(training_by_batch_statistics_survives_every_failed_allocation),
+        cmocka_unit_test(training_with_state_per_sample_survives_every_failed_allocation),
         cmocka_unit_test(resuming_survives_every_failed_allocation),
         cmocka_unit_test(starting_from_weights_survives_every_failed_allocation),
         cmocka_unit_test(verifying_survives_every_failed_allocation),

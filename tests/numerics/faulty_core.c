@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/audit.h"
 #include "numerics/rank_nets.h"
+#include "trainings/state_layers.h"
 
 extern _Atomic long ls_fault_count;
 
@@ -16,6 +17,7 @@ enum { UPDATES = 12, EVERY = 37 };
 static int setup(void **state)
 {
     (void)state;
+    use_state_layers();
     write_data();
     return 0;
 }
@@ -50,6 +52,23 @@ static struct lockstep_solver *large(void)
     return load_solver("base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 9 micro_batch: 3\n"
                        "net_param { %s }\n",
                        ls_test_net("faulty_products", NULL));
+}
+
+/* Layers with state per sample. */
+static struct lockstep_solver *stateful(void)
+{
+    return load_solver(
+        "base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 9 micro_batch: 3\n"
+        "iter_size: 2 net_param { %s }\n",
+        ls_test_net(
+            "sample_states",
+            LS_TEST_VALUES(
+                {"data", ls_test_text("layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
+                                      "  transform_param { scale: 0.0078 } data_param {\n"
+                                      "    backend: IDX source: '%s' label_source: '%s'\n"
+                                      "    batch_size: 20 } }\n",
+                                      ls_test_path("images"), ls_test_path("labels"))},
+                {"first", "layer { name: 'm' type: 'ReLU' bottom: 'pool' top: 'middle' }"})));
 }
 
 /* ---- Trainings ------------------------------------------------------------------------------- */
@@ -174,6 +193,13 @@ static void faults_in_large_products_are_found(void **state)
         check_found(large(), jobs[i], (const char *[]){"factor", NULL}, "large");
 }
 
+static void faults_in_what_goes_on_to_the_next_update_are_found(void **state)
+{
+    (void)state;
+    for (int i = 0; i < JOBS; i++)
+        check_found(stateful(), jobs[i], (const char *[]){"state", "gradient", NULL}, "states");
+}
+
 /* A core that is always wrong in the same way. */
 static void check_ended(int workers, const char *says)
 {
@@ -244,6 +270,7 @@ int main(void)
         cmocka_unit_test_setup(faults_in_a_plain_net_are_found, setup),
         cmocka_unit_test_setup(what_is_not_finite_is_computed_again_almost_without_audits, setup),
         cmocka_unit_test_setup(faults_in_large_products_are_found, setup),
+        cmocka_unit_test_setup(faults_in_what_goes_on_to_the_next_update_are_found, setup),
         cmocka_unit_test_setup(a_core_that_is_always_wrong_ends_the_training, setup)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

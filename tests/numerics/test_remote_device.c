@@ -10,12 +10,14 @@
 #include "trainings/data_files.h"
 #include "trainings/ranks.h"
 #include "trainings/remote_device.h"
+#include "trainings/state_layers.h"
 
 enum { SAMPLES = 61, UPDATES = 3 };
 
 static int setup(void **state)
 {
     (void)state;
+    use_state_layers();
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, 12);
     return 0;
 }
@@ -40,6 +42,8 @@ static const struct net nets[] = {
      "micro_batch: 3 iter_size: 2 clip_gradients: 0.5 display: 1 weight_decay: 0.001 "
      "regularization_type: 'L1'",
      "batch_size: 20", "ranks_gathered", NULL, NULL},
+    {"state per sample", "micro_batch: 3", "batch_size: 20 last_batch: PARTIAL", "sample_states",
+     "layer { name: 'm' type: 'ReLU' bottom: 'pool' top: 'middle' }", NULL},
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
@@ -233,7 +237,7 @@ static void count_calls(const struct job *job, long calls[REMOTE_CALL_COUNT])
         calls[c] = remote_calls((enum remote_call)c);
 }
 
-static const int chosen[] = {0, 1, 5}; /* of the nets: together they make all calls */
+static const int chosen[] = {0, 1, 5, 6}; /* of the nets: together they make all calls */
 enum { CHOSEN = sizeof chosen / sizeof *chosen };
 
 /* Each call fails at the beginning and in the middle. Which thread makes call number n is not
@@ -303,7 +307,10 @@ static void a_call_that_fails_on_one_rank_ends_the_job(void **state)
                                                 REMOTE_UPDATE};
     check_failures_of_ranks(&nets[0], summed, sizeof summed / sizeof *summed);
     check_failures_of_ranks(&nets[1], merged, sizeof merged / sizeof *merged);
+    static const enum remote_call carried[] = {REMOTE_COPY, REMOTE_READ, REMOTE_WRITE, REMOTE_ZERO,
+                                               REMOTE_CREATE};
     check_failures_of_ranks(&nets[5], factored, sizeof factored / sizeof *factored);
+    check_failures_of_ranks(&nets[6], carried, sizeof carried / sizeof *carried);
 }
 
 /* ---- What a failed update leaves ------------------------------------------------------------- */

@@ -6,8 +6,10 @@
 #include "engine/exponents.h"
 #include "engine/pass.h"
 #include "engine/sample_states.h"
+#include "numerics/sizes.h"
 #include "snapshot/archive.h"
 #include "solver/evaluate.h"
+#include "solver/verify.h"
 #include "solver/weights.h"
 #include "support/npy_files.h"
 #include "trainings/ranks.h"
@@ -15,7 +17,7 @@
 #include "trainings/state_layers.h"
 
 enum { RECORDS = 23, STEPS = 3, FEATURES = 2, SAMPLE = STEPS * FEATURES };
-enum { PICTURES = 61, UPDATES = 5 };
+enum { IDX_PICTURES = 61, UPDATES = 4 };
 
 /* Whole numbers, so that sums of them are exact. */
 static float number_of(int64_t record, int i)
@@ -38,7 +40,7 @@ static int setup(void **state)
               x, sizeof x);
     write_npy(ls_test_path("label.npy"), "<i4", ls_test_text("(%d,)", RECORDS), label,
               sizeof label);
-    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), PICTURES, 12);
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), IDX_PICTURES, 12);
     write_idx_pair(ls_test_path("test-images"), ls_test_path("test-labels"), 37, 12);
     return setenv("TMPDIR", ls_test_directory(), 1);
 }
@@ -82,7 +84,7 @@ static const struct net {
      "  inner_product_param { num_output: 16384 weight_filler { type: 'xavier' } } }\n"
      "layer { name: 'm' type: 'TanH' bottom: 'g' top: 'middle' }"},
 };
-enum { NETS = sizeof nets / sizeof *nets };
+enum { NETS = sizeof nets / sizeof *nets, GATHERED = NETS - 1 };
 
 static const char *data_of(const char *phase, const char *prefix, const char *fields)
 {
@@ -93,7 +95,7 @@ static const char *data_of(const char *phase, const char *prefix, const char *fi
         phase, phase, ls_test_directory(), prefix, ls_test_directory(), prefix, fields);
 }
 
-static struct lockstep_solver *make_solver(const struct net *net)
+static struct lockstep_solver *solver_of(const struct net *net)
 {
     const char *data = ls_test_text("%s%s", data_of("TRAIN", "", net->data),
                                     data_of("TEST", "test-", "batch_size: 10"));
@@ -102,7 +104,7 @@ static struct lockstep_solver *make_solver(const struct net *net)
         "test_interval: 2 test_initialization: false %s\n"
         "net_param { %s }\n",
         net->settings,
-        ls_test_net("sample_states", LS_TEST_VALUES({"data", data}, {"between", net->between})));
+        ls_test_net("sample_states", LS_TEST_VALUES({"data", data}, {"first", net->between})));
 }
 
 /* ---- Which row goes on where ----------------------------------------------------------------- */
@@ -182,7 +184,10 @@ static void any_workers_give_same_bits(void **state)
 {
     (void)state;
     for (int n = 0; n < NETS; n++) {
-        struct lockstep_solver *solver = make_solver(&nets[n]);
+        struct lockstep_solver *solver = solver_of(&nets[n]);
+        struct training *training = start(solver, 1, NULL, NULL);
+        assert_int_equal(training->trainer->inner->train->gathers, n == GATHERED);
+        finish(training);
         check_workers(solver, NULL, UPDATES);
         lockstep_solver_free(solver);
     }
@@ -241,11 +246,11 @@ static struct bytes train_alone(const struct lockstep_solver *solver)
 
 static void check_jobs(const struct net *net)
 {
-    struct lockstep_solver *solver = make_solver(net);
+    struct lockstep_solver *solver = solver_of(net);
     remote_use(false);
     struct bytes expected = train_alone(solver);
     for (int remote = 0; remote < 2; remote++)
-        for (int j = 0; j < JOBS; j++) {
+        for (int j = 0; j < JOBS; j += 1 + remote) {
             struct job job = jobs[j];
             job.solver = solver;
             job.act = train_with_tests;
@@ -271,8 +276,8 @@ static void all_forms_of_training_agree(void **state)
 {
     (void)state;
     static const char *const devices[] = {NULL, "reference"};
-    for (int n = 0; n < NETS; n++) {
-        struct lockstep_solver *solver = make_solver(&nets[n]);
+    for (int n = 0; n < GATHERED; n++) {
+        struct lockstep_solver *solver = solver_of(&nets[n]);
         struct lockstep_error *error = lockstep_error_new();
         struct lockstep_verify_options options;
         for (int d = 0; d < (n == 1 ? 2 : 1); d++) {
@@ -284,7 +289,7 @@ static void all_forms_of_training_agree(void **state)
             options.worker_count = options.rank_count = options.dynamic_count =
                 options.memory_count = 2;
             options.stops = 2;
-            options.iterations = 6;
+            options.iterations = 5;
             options.device = devices[d];
             if (lockstep_verify(solver, &options, error) != 0)
                 fail_msg("%s: %s", nets[n].name, lockstep_error_text(error));
@@ -292,6 +297,60 @@ static void all_forms_of_training_agree(void **state)
         lockstep_error_free(error);
         lockstep_solver_free(solver);
     }
+}
+
+/* When update 2 of the second training is done a byte of its state is another one. */
+static struct {
+    struct ls_trainer *trainer;
+    int (*after)(void *user, struct ls_error *error);
+    void *user;
+} spoiler;
+
+static int spoil_state(void *user, struct ls_error *error)
+{
+    (void)user;
+    struct ls_sample_states *states = spoiler.trainer->train_pass->states;
+    for (size_t i = 0; i < states->count && spoiler.trainer->iteration == 3; i++) {
+        const void *data;
+        if (strcmp(states->tensors[i].name, "idle.bytes") != 0)
+            continue;
+        LS_TRY(ls_sample_states_read(states, i, &data, error));
+        unsigned char *bytes = malloc(states->tensors[i].bytes);
+        memcpy(bytes, data, states->tensors[i].bytes);
+        bytes[7]++;
+        int status = ls_sample_states_write(states, i, bytes, error);
+        free(bytes);
+        LS_TRY(status);
+    }
+    return spoiler.after(spoiler.user, error);
+}
+
+static void prepare_to_spoil(struct ls_trainer *trainer, size_t training, int rank)
+{
+    if (training != 1 || rank != 0)
+        return;
+    spoiler.trainer = trainer;
+    spoiler.after = trainer->after_update;
+    spoiler.user = trainer->after_update_user;
+    trainer->after_update = spoil_state;
+}
+
+static void verify_names_a_state_that_differs(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = solver_of(&nets[0]);
+    struct ls_error *error = calloc(1, sizeof *error);
+    static const struct ls_verify_case cases[] = {{.ranks = 1, .workers = 1},
+                                                  {.ranks = 1, .workers = 2}};
+    const struct ls_verify_options options = {
+        .cases = cases, .count = 2, .iterations = 4, .prepare = prepare_to_spoil};
+    assert_int_equal(ls_verify(solver->definition, &options, error), LOCKSTEP_DIFFERENT);
+    assert_string_equal(error->problems[0].place, "idle.bytes");
+    assert_string_equal(error->problems[0].message,
+                        "update 2: what this state per sample keeps differs between 1 worker and "
+                        "2 workers");
+    free(error);
+    lockstep_solver_free(solver);
 }
 
 /* Exponents that fit nothing: the pass runs again, and reads what it has read before. */
@@ -370,7 +429,7 @@ static void a_resumed_training_has_the_state(void **state)
 {
     (void)state;
     for (int n = 0; n < NETS; n++) {
-        struct lockstep_solver *solver = make_solver(&nets[n]);
+        struct lockstep_solver *solver = solver_of(&nets[n]);
         struct training *straight = start(solver, 2, NULL, NULL);
         step(straight, 4);
         struct bytes expected = snapshot(straight);
@@ -390,6 +449,27 @@ static void a_resumed_training_has_the_state(void **state)
         free(expected.data);
         lockstep_solver_free(solver);
     }
+}
+
+/* A snapshot between two updates is written from a copy, while the training goes on. */
+static void a_snapshot_of_a_copy_has_the_same_bytes(void **state)
+{
+    (void)state;
+    struct net net = nets[1];
+    net.settings = "micro_batch: 4 iter_size: 2 snapshot: 2";
+    struct lockstep_solver *solver = solver_of(&net);
+    struct training *training = start(solver, 2, "at_once", NULL);
+    step(training, 2);
+    struct bytes at_once = snapshot(training);
+    finish(training);
+    training = start(solver, 3, "copied", NULL);
+    assert_true(training->trainer->inner->forecast.copies);
+    if (lockstep_trainer_run(training->trainer, 5, training->error) != 0)
+        fail_msg("%s", lockstep_error_text(training->error));
+    finish(training);
+    check_same(at_once, read_bytes(ls_test_path("copied_iter_2.safetensors")), "a copy");
+    free(at_once.data);
+    lockstep_solver_free(solver);
 }
 
 /* Writes a snapshot again, with another form of the state `name`: without it (type LS_DTYPES), or
@@ -478,6 +558,61 @@ static void weights_bring_no_state(void **state)
     lockstep_solver_free(solver);
 }
 
+/* ---- Predictions ----------------------------------------------------------------------------- */
+
+/* What a net that ends in "ip" predicts for two samples, twice; the caller frees it. */
+static struct bytes predict(const char *middle, const char *weights)
+{
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_model_options options;
+    struct lockstep_model *model = NULL;
+    float x[2 * SAMPLE];
+    for (int i = 0; i < 2 * SAMPLE; i++)
+        x[i] = number_of(i / SAMPLE, i % SAMPLE);
+    ls_test_write_text(
+        ls_test_path("deploy.prototxt"),
+        ls_test_text("layer { name: 'd' type: 'Input' top: 'x'\n"
+                     "  input_param { shape { dim: [1, %d, %d] } } }\n"
+                     "layer { name: 'sum' %s bottom: 'x' top: 'sum' }\n"
+                     "layer { name: 'ip' type: 'InnerProduct' bottom: 'sum' top: 'ip'\n"
+                     "  inner_product_param { axis: 2 num_output: 2 } }\n",
+                     STEPS, FEATURES, middle));
+    lockstep_model_options_init(&options);
+    options.workers = 2;
+    if (lockstep_model_load(ls_test_path("deploy.prototxt"), weights, &options, &model, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    size_t floats = 2 * lockstep_model_output_size(model);
+    struct bytes bytes = {.size = 2 * floats * sizeof(float)};
+    float *out = malloc(bytes.size);
+    bytes.data = (char *)out;
+    for (int again = 0; again < 2; again++)
+        if (lockstep_model_predict(model, x, 2, out + (size_t)again * floats, error) != 0)
+            fail_msg("%s", lockstep_error_text(error));
+    lockstep_model_free(model);
+    lockstep_error_free(error);
+    return bytes;
+}
+
+static void a_prediction_reads_zeros_and_keeps_nothing(void **state)
+{
+    (void)state;
+    char *path = strdup(ls_test_path("predicts.safetensors"));
+    struct lockstep_solver *solver = make_counting(0, "batch_size: 10", "micro_batch: 3");
+    struct training *training = start(solver, 1, NULL, NULL);
+    step(training, 2);
+    assert_int_equal(lockstep_trainer_snapshot(training->trainer, path, training->error), 0);
+    finish(training);
+    struct bytes without = predict("type: 'Power'", path);
+    for (int remote = 0; remote < 2; remote++) {
+        remote_use(remote == 1);
+        check_same(without, predict("type: 'RunningSum'", path), "a prediction");
+    }
+    remote_use(false);
+    free(path);
+    free(without.data);
+    lockstep_solver_free(solver);
+}
+
 /* ---- Forecast -------------------------------------------------------------------------------- */
 
 static void the_forecast_counts_the_state(void **state)
@@ -544,6 +679,34 @@ static void mistakes_with_states_are_found(void **state)
                      "layer { name: 's' type: 'RunningSum' bottom: 'z' top: 'y' }");
 }
 
+/* Pictures differ in size, and so would what goes on from one window to the next. */
+static void a_state_whose_size_depends_on_the_sample_is_refused(void **state)
+{
+    (void)state;
+    mkdir(ls_test_path("p"), 0755);
+    mkdir(ls_test_path("p_maps"), 0755);
+    for (int i = 0; i < PICTURES; i++)
+        write_pair("p", i, size_of(i));
+    struct lockstep_train_options options;
+    struct lockstep_trainer *trainer = NULL;
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_solver *solver = make_solver(
+        "base_lr: 0.01 lr_policy: 'fixed' micro_batch: 3 max_iter: 9", "p", "batch_size: 12", "",
+        (struct size_net){.file = "sizes_per_pixel",
+                          .more =
+                              "layer { name: 's' type: 'RunningSum' bottom: 'score' top: 's' }"});
+    lockstep_train_options_init(&options);
+    options.workers = 1;
+    options.snapshot_prefix = ls_test_path("sizes");
+    assert_int_equal(lockstep_trainer_create(solver, &options, &trainer, error),
+                     LOCKSTEP_DEFINITION);
+    if (strstr(lockstep_error_text(error), "the state 's.sum', which goes on from one window to "
+                                           "the next, would be ") == NULL)
+        fail_msg("%s", lockstep_error_text(error));
+    lockstep_error_free(error);
+    lockstep_solver_free(solver);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -551,12 +714,16 @@ int main(void)
         cmocka_unit_test_setup(any_workers_give_same_bits, setup),
         cmocka_unit_test_setup(any_ranks_give_same_bits_on_each_device, setup),
         cmocka_unit_test_setup(all_forms_of_training_agree, setup),
+        cmocka_unit_test_setup(verify_names_a_state_that_differs, setup),
         cmocka_unit_test_setup(a_repeated_pass_reads_the_same_state, setup),
         cmocka_unit_test_setup(a_test_begins_with_zeros_and_leaves_the_training_alone, setup),
         cmocka_unit_test_setup(a_resumed_training_has_the_state, setup),
+        cmocka_unit_test_setup(a_snapshot_of_a_copy_has_the_same_bytes, setup),
         cmocka_unit_test_setup(a_snapshot_with_another_state_is_refused, setup),
         cmocka_unit_test_setup(weights_bring_no_state, setup),
+        cmocka_unit_test_setup(a_prediction_reads_zeros_and_keeps_nothing, setup),
         cmocka_unit_test_setup(the_forecast_counts_the_state, setup),
-        cmocka_unit_test_setup(mistakes_with_states_are_found, setup)};
+        cmocka_unit_test_setup(mistakes_with_states_are_found, setup),
+        cmocka_unit_test_setup(a_state_whose_size_depends_on_the_sample_is_refused, setup)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
