@@ -152,6 +152,7 @@ int ls_file_map(const char *path, int status, struct ls_mapping *mapping, struct
     if (bytes > 0) {
         void *view = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         if (view == MAP_FAILED) {
+            status = errno == ENOMEM ? (int)LOCKSTEP_RESOURCE : status;
             ls_fail_errno(error, status, path, "cannot map");
             close(fd);
             return status;

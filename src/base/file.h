@@ -10,7 +10,8 @@
 #include "base/error.h"
 
 /* Reads a whole regular file of at most `limit` bytes into *data (a NUL is added behind it; free
- * with ls_free). `status` is what a failure is reported as. */
+ * with ls_free). `status` is what a failure is reported as, here and below, unless memory has run
+ * out: LOCKSTEP_RESOURCE. */
 int ls_file_read(const char *path, size_t limit, int status, char **data, size_t *size,
                  struct ls_error *error);
 

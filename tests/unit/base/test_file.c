@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "support/memory_limit.h"
 #include "support/support.h"
 
 static struct ls_error error;
@@ -88,6 +89,24 @@ static void mapped_files_have_the_bytes_on_disk(void **state)
     assert_int_equal(error.status, LOCKSTEP_WEIGHTS);
 }
 
+/* A view that does not fit into memory is no fault of the file. */
+static void views_without_memory_say_so(void **state)
+{
+    (void)state;
+    need_memory_limit();
+    const char *path = ls_test_path("sparse");
+    struct ls_mapping mapping;
+    ls_test_write(path, "", 0);
+    assert_int_equal(truncate(path, (off_t)1 << 32), 0);
+    struct rlimit before = limit_memory(1 << 20);
+    int status = ls_file_map(path, LOCKSTEP_DATA, &mapping, &error);
+    unlimit_memory(before);
+    assert_int_equal(status, LOCKSTEP_RESOURCE);
+    assert_null(mapping.data);
+    assert_string_equal(error.problems[0].place, path);
+    assert_string_equal(error.problems[0].message, "cannot map: Cannot allocate memory");
+}
+
 static void existence_is_told(void **state)
 {
     (void)state;
@@ -139,6 +158,7 @@ int main(void)
         cmocka_unit_test_setup(files_are_read_whole, setup),
         cmocka_unit_test_setup(what_cannot_be_read_is_told_with_its_path, setup),
         cmocka_unit_test_setup(mapped_files_have_the_bytes_on_disk, setup),
+        cmocka_unit_test_setup(views_without_memory_say_so, setup),
         cmocka_unit_test_setup(existence_is_told, setup),
         cmocka_unit_test_setup(paths_follow_the_folder_of_the_definition, setup),
     };

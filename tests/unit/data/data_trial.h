@@ -140,16 +140,6 @@ static inline int trial_fail_allocations(const struct ls_definition *definition,
     }
 }
 
-/* The path of a file of the test, one of the four asked for last. */
-static inline char *trial_path(const char *name)
-{
-    static char path[4][512];
-    static int next;
-    char *out = path[next++ % 4];
-    snprintf(out, sizeof path[0], "%s", ls_test_path(name));
-    return out;
-}
-
 /* A record of an image and a label. */
 static inline struct ls_record trial_record(enum ls_dtype type, int64_t channels, int64_t height,
                                             int64_t width, const void *data, const int32_t *label)

@@ -27,7 +27,7 @@ static const char written_by_numpy[] =
 static void file_of_numpy_is_read(void **state)
 {
     (void)state;
-    const char *path = trial_path("numpy.npy");
+    const char *path = ls_test_path("numpy.npy");
     ls_test_write(path, written_by_numpy, sizeof written_by_numpy - 1);
     struct ls_source *source;
     struct ls_error *error = calloc(1, sizeof *error);
@@ -60,9 +60,9 @@ static void write_three(void)
         mask[i] = (float)i;
     for (int i = 0; i < 5; i++)
         target[i] = i * 0.25;
-    write_npy(trial_path("tokens.npy"), "<i4", "(5, 4)", tokens, sizeof tokens);
-    write_npy(trial_path("mask.npy"), "<f4", "(5, 2, 3)", mask, sizeof mask);
-    write_npy(trial_path("target.npy"), "<f8", "(5,)", target, sizeof target);
+    write_npy(ls_test_path("tokens.npy"), "<i4", "(5, 4)", tokens, sizeof tokens);
+    write_npy(ls_test_path("mask.npy"), "<f4", "(5, 2, 3)", mask, sizeof mask);
+    write_npy(ls_test_path("target.npy"), "<f8", "(5,)", target, sizeof target);
 }
 
 /* Three tops of different shapes and types; in another order where `tensor` says so. */
@@ -75,7 +75,7 @@ static void tops_get_the_tensors_that_they_name(void **state)
         snprintf(fields, sizeof fields,
                  "top: 'a' top: 'b' top: 'c' data_param { backend: NPY source: '%s' source: '%s' "
                  "source: '%s' %s }",
-                 trial_path("tokens.npy"), trial_path("mask.npy"), trial_path("target.npy"),
+                 ls_test_path("tokens.npy"), ls_test_path("mask.npy"), ls_test_path("target.npy"),
                  named ? "tensor { name: 'target' } tensor { name: 'tokens' type: I32 } tensor { "
                          "name: 'mask' }"
                        : "tensor { type: I32 } tensor { } tensor { }");
@@ -118,7 +118,7 @@ static void hashes_tell_tensors_apart(void **state)
     snprintf(fields, sizeof fields,
              "top: 'a' top: 'b' top: 'c' data_param { backend: NPY source: '%s' source: '%s' "
              "source: '%s' tensor { type: I32 } tensor { } tensor { } }",
-             trial_path("tokens.npy"), trial_path("mask.npy"), trial_path("target.npy"));
+             ls_test_path("tokens.npy"), ls_test_path("mask.npy"), ls_test_path("target.npy"));
     struct ls_definition *layer;
     struct ls_dataset *set = trial_fields(fields, &layer);
     struct ls_reader *reader;
@@ -147,7 +147,7 @@ static void wrong_fields_are_refused(void **state)
     (void)state;
     write_three();
     char two[2000];
-    const char *a = trial_path("tokens.npy"), *b = trial_path("mask.npy");
+    const char *a = ls_test_path("tokens.npy"), *b = ls_test_path("mask.npy");
     snprintf(two, sizeof two, "source: '%s' source: '%s'", a, b);
     const struct {
         const char *tops, *fields, *behind, *words;
@@ -177,8 +177,8 @@ static void wrong_fields_are_refused(void **state)
     }
     free(error);
     must_fail("", LOCKSTEP_DEFINITION, "data of backend NPY needs a source");
-    snprintf(two, sizeof two, "source: '%s' source: '%s'", a, trial_path("other.npy"));
-    write_npy(trial_path("other.npy"), "<f4", "(4, 1)", written_by_numpy, 16);
+    snprintf(two, sizeof two, "source: '%s' source: '%s'", a, ls_test_path("other.npy"));
+    write_npy(ls_test_path("other.npy"), "<f4", "(4, 1)", written_by_numpy, 16);
     must_fail(two, LOCKSTEP_DATA, "other.npy: has 4 records, but '");
 }
 
@@ -188,7 +188,7 @@ static void wrong_fields_are_refused(void **state)
 static void truncated_files_are_refused(void **state)
 {
     (void)state;
-    const char *path = trial_path("cut.npy");
+    const char *path = ls_test_path("cut.npy");
     char field[600];
     snprintf(field, sizeof field, "source: '%s'", path);
     for (size_t size = 0; size < sizeof written_by_numpy - 1; size++) {
@@ -241,7 +241,7 @@ static void headers_are_not_believed(void **state)
         {"{'descr': '<f4 which is far too long a name', 'fortran_order': False}",
          "a string is not one that NumPy writes"},
     };
-    const char *path = trial_path("header.npy");
+    const char *path = ls_test_path("header.npy");
     char field[600];
     snprintf(field, sizeof field, "source: '%s'", path);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -269,9 +269,9 @@ static void later_versions_are_read(void **state)
         file[6] = (char)version;
         file[10] = file[11] = 0;
         memcpy(file + 12, written_by_numpy + 10, sizeof written_by_numpy - 11);
-        ls_test_write(trial_path("version.npy"), file, sizeof file - 1);
+        ls_test_write(ls_test_path("version.npy"), file, sizeof file - 1);
         assert_int_equal(trial_source(&source, NULL, "data_param { backend: NPY source: '%s' }",
-                                      trial_path("version.npy")),
+                                      ls_test_path("version.npy")),
                          0);
         ls_source_close(source);
     }
@@ -282,7 +282,7 @@ static void file_cut_while_in_use_is_found(void **state)
 {
     (void)state;
     enum { COUNT = 50000 };
-    const char *path = trial_path("long.npy");
+    const char *path = ls_test_path("long.npy");
     float *numbers = calloc(COUNT, sizeof *numbers);
     write_npy(path, "<f4", "(50000,)", numbers, COUNT * sizeof *numbers);
     free(numbers);
@@ -311,7 +311,7 @@ static void out_of_memory_is_an_error_and_loses_nothing(void **state)
     struct ls_definition *layer = trial_layer(
         "name: 'd' top: 'a' top: 'b' data_param { backend: NPY cache: true source: '%s' source: "
         "'%s' }",
-        trial_path("mask.npy"), trial_path("target.npy"));
+        ls_test_path("mask.npy"), ls_test_path("target.npy"));
     float y[6], z;
     assert_true(trial_fail_allocations(layer, 1, (void *[]){y, &z}) >= 8);
     ls_definition_free(layer);

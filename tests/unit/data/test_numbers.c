@@ -46,7 +46,7 @@ static void every_type_becomes_fp32(void **state)
         {"<u8", u8, 8, {0, 1, 16777216}},
         {"|b1", b1, 1, {0, 1, 1}},
     };
-    const char *path = trial_path("types.npy");
+    const char *path = ls_test_path("types.npy");
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         char fields[700];
         struct ls_definition *layer;
@@ -91,7 +91,7 @@ static void numbers_are_never_rounded(void **state)
         {"<u8", &longest, 8, "I32", "18446744073709551615, which is no integer of 32 bits", ""},
         {"<f8", &half, 8, "I32", "0.5, which is no integer of 32 bits", "whole numbers"},
     };
-    const char *path = trial_path("bad.npy");
+    const char *path = ls_test_path("bad.npy");
     struct ls_error *error = calloc(1, sizeof *error);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char numbers[32] = {0}, fields[700];
@@ -195,7 +195,7 @@ static void large_labels_are_found(void **state)
     labels[PIXELS + 2] = 1 << 25;        /* alone; */
     labels[2 * PIXELS + 2] = 1 << 23;    /* beyond one that fp32 has, */
     labels[2 * PIXELS + 3] = -(1 << 25); /* and below */
-    const char *path = trial_path("labels.npy");
+    const char *path = ls_test_path("labels.npy");
     char fields[700];
     write_npy(path, "<i4", "(3, 10)", labels, sizeof labels);
     for (int skips = 0; skips < 2; skips++) {
@@ -228,7 +228,7 @@ static void numbers_without_a_top_do_not_count(void **state)
     const double thirds[] = {1.0 / 3, 2.0 / 3};
     const float whole[] = {1, 2};
     const struct ls_check check = {.threads = 1, .bad = nothing_is_bad};
-    const char *x = trial_path("whole.npy"), *y = trial_path("thirds.npy");
+    const char *x = ls_test_path("whole.npy"), *y = ls_test_path("thirds.npy");
     write_npy(x, "<f4", "(2,)", whole, sizeof whole);
     write_npy(y, "<f8", "(2,)", thirds, sizeof thirds);
     for (int skips = 0; skips < 2; skips++) {

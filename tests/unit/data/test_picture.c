@@ -1,8 +1,6 @@
 /* Decoding and resizing pictures.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
-#include <sys/resource.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "base/memory.h"
@@ -11,13 +9,9 @@
 #include "data/resize.h"
 #include "data_trial.h"
 #include "picture_files.h"
+#include "support/memory_limit.h"
 
 static struct ls_buffer buffer, second;
-
-/* A sanitizer's shadow is larger than any limit of memory. */
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define LIMITED
-#endif
 
 static struct ls_picture decode(const uint8_t *bytes, size_t size, int channels)
 {
@@ -270,38 +264,27 @@ static void a_failed_allocation_is_no_damage(void **state)
     free(pixels);
 }
 
-#ifdef LIMITED
 /* The same of libjpeg, which takes its memory from the C library: the coefficients of a JPEG in
  * several scans, 24 MB, do not fit into what the process may still take. */
 static void a_jpeg_without_memory_is_not_damaged(void **state)
 {
     (void)state;
     enum { SIDE = 2000 };
-    struct rlimit before, limit;
+    need_memory_limit();
     struct ls_picture p;
     struct ls_problem problem;
     size_t size;
     uint8_t *pixels = picture_pixels(SIDE, SIDE, 3, 9);
     uint8_t *file = jpeg_file(pixels, SIDE, SIDE, 3, true, &size);
-    unsigned long pages;
-    FILE *memory = fopen("/proc/self/statm", "r");
-    assert_non_null(memory);
-    assert_int_equal(fscanf(memory, "%lu", &pages), 1);
-    fclose(memory);
-    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
-    limit = before;
-    limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (8 << 20);
-    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+    struct rlimit before = limit_memory(8 << 20);
     int status = ls_picture_decode(file, size, 3, &buffer, &p, &problem);
-    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    unlimit_memory(before);
     assert_int_equal(status, LOCKSTEP_RESOURCE);
     assert_string_equal(problem.message, "out of memory");
     assert_int_equal(ls_picture_decode(file, size, 3, &buffer, &p, &problem), 0);
     free(file);
     free(pixels);
 }
-
-#endif
 
 /* ---- Resizing ---- */
 
@@ -421,9 +404,7 @@ int main(void)
         cmocka_unit_test(random_damage_is_answered),
         cmocka_unit_test(pictures_beyond_the_limits_are_refused),
         cmocka_unit_test(a_failed_allocation_is_no_damage),
-#ifdef LIMITED
         cmocka_unit_test(a_jpeg_without_memory_is_not_damaged),
-#endif
         cmocka_unit_test(resizing_follows_its_definition),
         cmocka_unit_test(constant_pictures_stay_constant),
         cmocka_unit_test(records_are_planes_in_bgr_order),
