@@ -25,6 +25,15 @@ static bool lrn_accepts(const struct ls_op *op)
     return x->rank >= 2 && scaled;
 }
 
+/* Not what is kept for the backward pass. */
+static bool lrn_takes_bf16(const struct ls_op *op)
+{
+    bool all = !op->attr.lrn.within && op->output[0]->type == LS_BF16;
+    for (int i = 0; i < op->inputs && i < 3; i++)
+        all = all && op->input[i]->type == LS_BF16;
+    return all;
+}
+
 static void describe(const struct ls_op *op, struct ls_lrn *lrn)
 {
     const struct ls_lrn_attr *attr = &op->attr.lrn;
@@ -43,6 +52,7 @@ static void describe(const struct ls_op *op, struct ls_lrn *lrn)
         .beta = attr->beta,
         .k = attr->within ? 1 : attr->k,
         .slope = (float)(2 * factor * (double)attr->beta),
+        .bf16 = x->type == LS_BF16,
     };
 }
 
@@ -89,6 +99,7 @@ const struct ls_kernel ls_kernel_lrn = {
     .bits = LS_BITS_OWN,
     .name = "lrn",
     .accepts = lrn_accepts,
+    .takes_bf16 = lrn_takes_bf16,
     .layouts = ls_layouts_follow,
     .prepare = lrn_prepare,
     .release = ls_own_release,
@@ -101,6 +112,7 @@ const struct ls_kernel ls_kernel_lrn_backward = {
     .bits = LS_BITS_OWN,
     .name = "lrn backward",
     .accepts = lrn_accepts,
+    .takes_bf16 = lrn_takes_bf16,
     .layouts = ls_layouts_follow,
     .prepare = lrn_prepare,
     .release = ls_own_release,

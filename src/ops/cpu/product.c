@@ -5,10 +5,10 @@
  * micro-batch or many.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
+#include "ops/cpu/convert.h"
 #include "ops/cpu/exact.h"
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/tiles.h"
 #include "ops/cpu/vector/product.h"
 
 /* oneDNN's plain matrix product is better where nothing multiplies and adds at once. */
@@ -101,8 +101,8 @@ static int record_run(const struct ls_prepared *prepared, void *local, void *con
     (void)local, (void)out, (void)scratch;
     const struct ls_record_attr *attr = &prepared->op->attr.record;
     size_t numbers = (size_t)(attr->rows * attr->columns);
-    memcpy(context->factor.rows, in[0], numbers * sizeof(float));
-    *context->factor.largest = ls_largest(in[0], numbers);
+    ls_cpu_convert(prepared->op->input[0]->type, in[0], LS_F32, context->factor.rows, numbers);
+    *context->factor.largest = ls_largest(context->factor.rows, numbers);
     return 0;
 }
 
@@ -132,6 +132,7 @@ const struct ls_kernel ls_kernel_record = {
     .kind = LS_OP_RECORD,
     .bits = LS_BITS_EXACT,
     .name = "record factor",
+    .takes_bf16 = ls_all_bf16,
     .prepare = ls_own_prepare,
     .run = record_run,
     .in_place = -1,

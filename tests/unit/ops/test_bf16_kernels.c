@@ -21,7 +21,10 @@ static bool is_activation(const struct op_scene *scene, const struct ls_value *v
     const enum ls_op_kind kind = scene->op.kind;
     const bool norm = kind == LS_OP_BATCH_NORM || kind == LS_OP_BATCH_NORM_SUMS ||
                       kind == LS_OP_BATCH_NORM_BACKWARD || kind == LS_OP_MOMENTS;
-    return value != NULL && value->type == LS_F32 && (!norm || value->shape.rank > 1);
+    const bool kept = kind == LS_OP_LRN && value == scene->out[1];
+    const bool read = kind == LS_OP_LRN_BACKWARD && value == scene->in[3];
+    return value != NULL && value->type == LS_F32 && (!norm || value->shape.rank > 1) && !kept &&
+           !read;
 }
 
 /* Makes the activations bf16; their numbers become what bf16 has. */
@@ -112,6 +115,8 @@ static bool must_take(enum ls_op_kind kind)
     case LS_OP_SLICE:
     case LS_OP_TILE:
     case LS_OP_ELTWISE:
+    case LS_OP_LRN:
+    case LS_OP_LRN_BACKWARD:
     case LS_OP_MOMENTS:
     case LS_OP_BATCH_NORM:
     case LS_OP_BATCH_NORM_SUMS:

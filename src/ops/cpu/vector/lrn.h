@@ -7,6 +7,7 @@
 #ifndef LS_OPS_CPU_VECTOR_LRN_H
 #define LS_OPS_CPU_VECTOR_LRN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ops/cpu/isa.h"
@@ -19,17 +20,17 @@ struct ls_lrn {
     float factor;  /* of the sum of squares: alpha / size, or alpha / size^2 */
     float beta, k; /* within: k is 1 */
     float slope;   /* 2 * factor * beta */
+    bool bf16;     /* x, y, dy and dx are bf16, and plain; across channels only */
 };
 
 /* s = k + factor * sum of x^2 over `size` channels around; y = x * s^-beta. */
 struct ls_vector_lrn_across {
     int64_t (*scratch)(const struct ls_lrn *lrn); /* floats that the others need */
     /* scale, which gets s, may be NULL. */
-    void (*forward)(const struct ls_lrn *lrn, const float *x, float *y, float *scale,
-                    float *scratch);
+    void (*forward)(const struct ls_lrn *lrn, const void *x, void *y, float *scale, float *scratch);
     /* dx = dy * s^-beta - slope * x * sum of dy * y / s over the channels around */
-    void (*backward)(const struct ls_lrn *lrn, const float *x, const float *y, const float *dy,
-                     const float *scale, float *dx, float *scratch);
+    void (*backward)(const struct ls_lrn *lrn, const void *x, const void *y, const void *dy,
+                     const float *scale, void *dx, float *scratch);
 };
 LS_VECTOR_TABLES(ls_vector_lrn_across)
 

@@ -120,45 +120,10 @@ static struct buffers make_buffers(const struct ls_lrn *lrn, float *scratch)
             }                                                                                      \
     } while (0)
 
-static ALWAYS_INLINE void square(const float *restrict x, float *restrict y, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        y[i] = x[i] * x[i];
-}
-
 static ALWAYS_INLINE void copy(const float *restrict x, float *restrict y, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i];
-}
-
-static ALWAYS_INLINE void multiply(const float *restrict a, const float *restrict b,
-                                   float *restrict y, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        y[i] = a[i] * b[i];
-}
-
-static ALWAYS_INLINE void multiply3(const float *restrict a, const float *restrict b,
-                                    const float *restrict c, float *restrict y, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        y[i] = a[i] * b[i] * c[i];
-}
-
-static ALWAYS_INLINE void gradient(const float *restrict dy, const float *restrict power,
-                                   const float *restrict x, float slope, const float *restrict sum,
-                                   float *restrict dx, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        dx[i] = dy[i] * power[i] - slope * x[i] * sum[i];
-}
-
-static void gather_squares(const struct tile *tile, const float *x, float *window)
-{
-#define RUN(m, b, n) square(x + (m), window + (b), n)
-    EACH_RUN(tile, RUN);
-#undef RUN
 }
 
 static void gather(const struct tile *tile, const float *x, float *buffer)
@@ -171,29 +136,6 @@ static void gather(const struct tile *tile, const float *x, float *buffer)
 static void scatter(const struct tile *tile, const float *buffer, float *y)
 {
 #define RUN(m, b, n) copy(buffer + (b), y + (m), n)
-    EACH_RUN(tile, RUN);
-#undef RUN
-}
-
-static void scatter_product(const struct tile *tile, const float *x, const float *power, float *y)
-{
-#define RUN(m, b, n) multiply(x + (m), power + (b), y + (m), n)
-    EACH_RUN(tile, RUN);
-#undef RUN
-}
-
-static void gather_ratios(const struct tile *tile, const float *y, const float *dy,
-                          const float *inverse, float *window)
-{
-#define RUN(m, b, n) multiply3(dy + (m), y + (m), inverse + (b), window + (b), n)
-    EACH_RUN(tile, RUN);
-#undef RUN
-}
-
-static void scatter_gradient(const struct tile *tile, const struct buffers *at, float slope,
-                             const float *x, const float *dy, float *dx)
-{
-#define RUN(m, b, n) gradient(dy + (m), at->power + (b), x + (m), slope, at->sum + (b), dx + (m), n)
     EACH_RUN(tile, RUN);
 #undef RUN
 }
@@ -216,59 +158,50 @@ static void sum_window(const struct ls_lrn *lrn, const struct tile *tile, const 
     ls_lrn_sum(at->window - margin, tile->step, 2 * reach(lrn) + 1, tile->elements, at->sum);
 }
 
-static void forward_tile(const struct ls_lrn *lrn, const struct tile *tile,
-                         const struct buffers *at, const float *x, float *y, float *scale)
-{
-    gather_squares(tile, x, at->window);
-    sum_window(lrn, tile, at);
-    ls_lrn_scale(lrn, tile->elements, at->sum);
-    ls_lrn_powers(lrn->beta, at->sum, tile->elements, at->power, at->inverse);
-    clear_lanes(lrn, tile, at->power);
-    scatter_product(tile, x, at->power, y);
-    if (scale == NULL)
-        return;
-    clear_lanes(lrn, tile, at->sum);
-    scatter(tile, at->sum, scale);
-}
-
 /* Elements of a sample, and from a position to the next within a run of positions. */
 static int64_t sample_elements(const struct ls_lrn *lrn)
 {
     return padded_channels(lrn) * lrn->height * lrn->width;
 }
 
-static void across_forward(const struct ls_lrn *lrn, const float *x, float *y, float *scale,
+#define RUNS_PASTE(name, type) name##_of_##type
+
+#define NUMBER     float
+#define GET(x)     (x)
+#define PUT(x)     (x)
+#define RUNS(name) RUNS_PASTE(name, fp32)
+#include "ops/cpu/vector/lrn_runs.h"
+#undef NUMBER
+#undef GET
+#undef PUT
+#undef RUNS
+
+#define NUMBER     uint16_t
+#define GET(x)     ls_widen_bf16(x)
+#define PUT(x)     ls_round_bf16(x)
+#define RUNS(name) RUNS_PASTE(name, bf16)
+#include "ops/cpu/vector/lrn_runs.h"
+#undef NUMBER
+#undef GET
+#undef PUT
+#undef RUNS
+
+static void across_forward(const struct ls_lrn *lrn, const void *x, void *y, float *scale,
                            float *scratch)
 {
-    int64_t points = lrn->height * lrn->width, step = tile_positions(lrn);
-    const struct buffers at = make_buffers(lrn, scratch);
-    for (int64_t n = 0; n < lrn->samples; n++)
-        for (int64_t p = 0; p < points; p += step) {
-            const struct tile tile = make_tile(lrn, step < points - p ? step : points - p);
-            int64_t first = n * sample_elements(lrn) + p * lrn->block;
-            forward_tile(lrn, &tile, &at, x + first, y + first,
-                         scale != NULL ? scale + first : NULL);
-        }
+    if (lrn->bf16)
+        forward_of_bf16(lrn, x, y, scale, scratch);
+    else
+        forward_of_fp32(lrn, x, y, scale, scratch);
 }
 
-static void across_backward(const struct ls_lrn *lrn, const float *x, const float *y,
-                            const float *dy, const float *scale, float *dx, float *scratch)
+static void across_backward(const struct ls_lrn *lrn, const void *x, const void *y, const void *dy,
+                            const float *scale, void *dx, float *scratch)
 {
-    int64_t points = lrn->height * lrn->width, step = tile_positions(lrn);
-    const struct buffers at = make_buffers(lrn, scratch);
-    for (int64_t n = 0; n < lrn->samples; n++)
-        for (int64_t p = 0; p < points; p += step) {
-            const struct tile tile = make_tile(lrn, step < points - p ? step : points - p);
-            int64_t first = n * sample_elements(lrn) + p * lrn->block;
-            gather(&tile, scale + first, at.sum);
-            ls_lrn_powers(lrn->beta, at.sum, tile.elements, at.power, at.inverse);
-            gather_ratios(&tile, y + first, dy + first, at.inverse, at.window);
-            clear_lanes(lrn, &tile, at.window);
-            sum_window(lrn, &tile, &at);
-            clear_lanes(lrn, &tile, at.power);
-            clear_lanes(lrn, &tile, at.sum);
-            scatter_gradient(&tile, &at, lrn->slope, x + first, dy + first, dx + first);
-        }
+    if (lrn->bf16)
+        backward_of_bf16(lrn, x, y, dy, scale, dx, scratch);
+    else
+        backward_of_fp32(lrn, x, y, dy, scale, dx, scratch);
 }
 
 const struct ls_vector_lrn_across LS_ISA_NAME(ls_vector_lrn_across) = {
