@@ -73,7 +73,8 @@ size_t ls_sample_states_bytes(const struct ls_net *net, int ranks)
     size_t all = 2 * bytes + rows * sizeof(int);
     if (!net->options.device->memory->host_memory)
         all += bytes;
-    return ranks > 1 ? all + rows * (row_bytes + sizeof(int)) : all;
+    /* The rows of an exchange, here and where they arrive. */
+    return ranks > 1 ? all + rows * (2 * row_bytes + sizeof(int)) : all;
 }
 
 size_t ls_sample_states_snapshot_bytes(const struct ls_net *net)

@@ -299,6 +299,63 @@ static void all_forms_of_training_agree(void **state)
     }
 }
 
+/* How often the plans of a training recall a state in the backward pass, once more. */
+static int count_recalled_again(const struct training *training)
+{
+    const struct ls_net *net = training->trainer->inner->train;
+    int count = 0;
+    for (size_t p = 0; p < net->plan_count; p++)
+        for (size_t s = 0; s < net->plans[p]->plan->step_count; s++) {
+            const struct ls_step *step = &net->plans[p]->plan->steps[s];
+            count += step->recomputed && step->prepared.op->kind == LS_OP_RECALL;
+        }
+    return count;
+}
+
+/* One after the other, a convolution and the sum of what it gives over windows. */
+static struct lockstep_solver *make_deep(void)
+{
+    const char *layers = "";
+    for (int i = 0; i < 4; i++) {
+        const char *before = i == 0 ? "data" : ls_test_text("s%d", i - 1);
+        layers = ls_test_text(
+            "%slayer { name: 'c%d' type: 'Convolution' bottom: '%s' top: 'c%d' convolution_param "
+            "{\n"
+            "  num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }\n"
+            "layer { name: 't%d' type: 'TanH' bottom: 'c%d' top: 't%d' }\n"
+            "layer { name: 's%d' type: 'RunningSum' bottom: 't%d' top: 's%d' }\n",
+            layers, i, before, i, i, i, i, i, i, i);
+    }
+    return load_solver(
+        "base_lr: 0.001 lr_policy: 'fixed' max_iter: 40 random_seed: 3 micro_batch: 4\n"
+        "net_param { %s %s\n"
+        "  layer { name: 'ip' type: 'InnerProduct' bottom: 's3' top: 'ip'\n"
+        "    inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+        "  layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'l' } }\n",
+        data_of("TRAIN", "", "batch_size: 24"), layers);
+}
+
+/* What convolutions have read is not kept but computed again, from what was recalled. */
+static void what_is_computed_again_reads_the_same_state(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = make_deep();
+    struct training *training = start(solver, 2, NULL, NULL);
+    step(training, UPDATES);
+    struct bytes expected = snapshot(training);
+    finish(training);
+    for (int workers = 1; workers < 4; workers++) {
+        training = start(solver, workers, NULL, NULL);
+        limit_memory(training, 1);
+        assert_true(count_recalled_again(training) > 0);
+        step(training, UPDATES);
+        check_same(expected, snapshot(training), "computed again, %d workers", workers);
+        finish(training);
+    }
+    free(expected.data);
+    lockstep_solver_free(solver);
+}
+
 /* When update 2 of the second training is done a byte of its state is another one. */
 static struct {
     struct ls_trainer *trainer;
@@ -628,6 +685,8 @@ static void the_forecast_counts_the_state(void **state)
     size_t test = 2 * ((10 * row + 63) / 64 * 64) + 10 * sizeof(int);
     assert_int_equal(forecast->sample_states, train + test);
     assert_int_equal(states_of(training)->bytes, (20 * row + 63) / 64 * 64);
+    assert_int_equal(ls_sample_states_bytes(training->trainer->inner->train, 2),
+                     train + 20 * (2 * row + sizeof(int)));
     finish(training);
     lockstep_solver_free(solver);
 }
@@ -714,6 +773,7 @@ int main(void)
         cmocka_unit_test_setup(any_workers_give_same_bits, setup),
         cmocka_unit_test_setup(any_ranks_give_same_bits_on_each_device, setup),
         cmocka_unit_test_setup(all_forms_of_training_agree, setup),
+        cmocka_unit_test_setup(what_is_computed_again_reads_the_same_state, setup),
         cmocka_unit_test_setup(verify_names_a_state_that_differs, setup),
         cmocka_unit_test_setup(a_repeated_pass_reads_the_same_state, setup),
         cmocka_unit_test_setup(a_test_begins_with_zeros_and_leaves_the_training_alone, setup),
