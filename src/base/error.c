@@ -11,10 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Not all of it: it is large, and cleared for each step of a training. Behind the first problem
+ * texts are read only where `count` says that they are there. */
 void ls_error_clear(struct ls_error *error)
 {
-    if (error != NULL)
-        *error = (struct ls_error){0};
+    if (error == NULL)
+        return;
+    error->status = error->count = error->dropped = 0;
+    error->problems[0] = (struct ls_problem){0};
 }
 
 /* Makes `text`, a buffer of `size` bytes that should have held `length`, presentable. */

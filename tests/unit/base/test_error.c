@@ -55,6 +55,26 @@ static void further_problems_are_counted(void **state)
     assert_null(strstr(text, "problem 24"));
 }
 
+static void a_cleared_error_is_as_new(void **state)
+{
+    (void)state;
+    char text[64];
+    for (int i = 0; i < LS_PROBLEMS_MAX + 5; i++)
+        ls_fail(&error, LOCKSTEP_DATA, "here", "do it", "problem %d", i);
+    ls_error_clear(&error);
+    assert_int_equal(error.status, 0);
+    assert_int_equal(error.count, 0);
+    assert_int_equal(error.dropped, 0);
+    assert_string_equal(error.problems[0].message, "");
+    assert_string_equal(error.problems[0].place, "");
+    assert_string_equal(error.problems[0].hint, "");
+    assert_int_equal(ls_error_format(&error, text, sizeof text), 0);
+    ls_fail(&error, LOCKSTEP_USAGE, "here", NULL, "problem 1"); /* not one that was said before */
+    ls_error_format(&error, text, sizeof text);
+    assert_string_equal(text, "here: problem 1");
+    assert_int_equal(error.status, LOCKSTEP_USAGE);
+}
+
 static void long_texts_end_in_dots(void **state)
 {
     (void)state;
@@ -152,6 +172,7 @@ int main(void)
         cmocka_unit_test_setup(first_problem_gives_the_status, setup),
         cmocka_unit_test_setup(an_error_may_be_left_out, setup),
         cmocka_unit_test_setup(further_problems_are_counted, setup),
+        cmocka_unit_test_setup(a_cleared_error_is_as_new, setup),
         cmocka_unit_test_setup(long_texts_end_in_dots, setup),
         cmocka_unit_test_setup(control_characters_cannot_forge_lines, setup),
         cmocka_unit_test_setup(errno_is_explained, setup),
