@@ -4,7 +4,7 @@
  * Of the eight tile registers four hold 32 x 32 elements of the result, and two each 32 lines of a
  * and of b, so that each tile that is loaded is used twice. Panels:
  *
- *     a: [block][two halves][16 lines][32 terms]
+ *     a: [piece of 192 terms][32 lines][192 terms]
  *     b: [block][two halves][16 pairs of terms][16 lines][2 terms]
  *
  * Vectors of AVX-512 pack them. Compiled with AVX-512 and AMX switched on (cmake/vector.cmake), and
@@ -22,11 +22,12 @@
 #endif
 
 enum {
+    PIECE = LS_BF16_READ_TERMS,
     SIDE = 16,                   /* lines of a tile */
     LINES = 2 * SIDE,            /* of a panel */
     ROW_BYTES = 64,              /* of a tile register */
     HALF = SIDE * LS_BF16_BLOCK, /* numbers in a tile */
-    DEPTH = 576                  /* with which a panel of b leaves room in the first cache */
+    DEPTH = 3 * PIECE            /* with which a panel of b leaves room in the first cache */
 };
 
 extern const struct ls_vector_bf16_product LS_AMX_TABLE;
@@ -53,73 +54,108 @@ static inline __m512i load_term(const struct ls_bf16_lines *from, size_t k)
     return _mm512_maskz_loadu_epi16(mask_of(from->lines), from->data + k * from->pitch);
 }
 
-/* Terms k and k + 1 of 32 lines: pairs of the first 16, and of the others. */
-static inline void load_pairs(const struct ls_bf16_lines *from, size_t k, __m512i pairs[2])
+/* Two terms of 32 lines become pairs: of the first 16 lines, and of the others. */
+static inline void make_pairs(__m512i even, __m512i odd, __m512i pairs[2])
 {
     /* Numbers are put together within quarters of a register, which are to be in order then. */
     const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
-    __m512i even = _mm512_permutexvar_epi64(order, load_term(from, k));
-    __m512i odd = _mm512_permutexvar_epi64(order, load_term(from, k + 1));
+    even = _mm512_permutexvar_epi64(order, even);
+    odd = _mm512_permutexvar_epi64(order, odd);
     pairs[0] = _mm512_unpacklo_epi16(even, odd);
     pairs[1] = _mm512_unpackhi_epi16(even, odd);
 }
 
-static inline void store_tile(uint16_t *to, const __m512i rows[SIDE])
+static inline void load_square(const uint16_t *from, size_t pitch, __m512i rows[SIDE])
 {
     UNROLL
-    for (int i = 0; i < SIDE; i++)
-        _mm512_storeu_si512(to + i * LS_BF16_BLOCK, rows[i]);
+    for (size_t i = 0; i < SIDE; i++)
+        rows[i] = _mm512_loadu_si512(from + i * pitch);
 }
 
-/* Lines become rows of tiles, or columns. */
-static void pack_lines(const struct ls_bf16_lines *from, bool columns, uint16_t *to)
+static inline void store_square(const __m512i rows[SIDE], uint16_t *to, size_t pitch)
+{
+    UNROLL
+    for (size_t i = 0; i < SIDE; i++)
+        _mm512_storeu_si512(to + i * pitch, rows[i]);
+}
+
+/* Lines become columns. */
+static void turn_lines(const struct ls_bf16_lines *from, uint16_t *to)
 {
     __m512i rows[SIDE];
     for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK)
         for (size_t first = 0; first < LINES; first += SIDE, to += HALF) {
-            UNROLL
-            for (size_t i = 0; i < SIDE; i++)
-                rows[i] = load_line(from, first + i, k);
-            if (columns)
-                transpose(rows);
-            store_tile(to, rows);
+            const bool whole = first + SIDE <= from->lines && k + LS_BF16_BLOCK <= from->terms;
+            if (whole) {
+                load_square(from->data + first * from->pitch + k, from->pitch, rows);
+            } else {
+                for (size_t i = 0; i < SIDE; i++)
+                    rows[i] = load_line(from, first + i, k);
+            }
+            transpose(rows);
+            store_square(rows, to, LS_BF16_BLOCK);
         }
 }
 
-/* The same where the lines of a term lie together. */
-static void pack_terms(const struct ls_bf16_lines *from, bool columns, uint16_t *to)
+/* A block of terms, whose lines lie together, becomes columns. */
+static void pair_terms(const struct ls_bf16_lines *from, size_t k, uint16_t *to)
 {
-    __m512i halves[2][SIDE];
-    for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK, to += 2 * HALF) {
-        UNROLL
-        for (size_t p = 0; p < SIDE; p++) {
-            __m512i pairs[2];
-            load_pairs(from, k + 2 * p, pairs);
-            halves[0][p] = pairs[0];
-            halves[1][p] = pairs[1];
-        }
+    const bool whole = from->lines == LINES && k + LS_BF16_BLOCK <= from->terms;
+    const uint16_t *data = from->data + k * from->pitch;
+    for (size_t p = 0; p < LS_BF16_BLOCK; p += 2, to += LS_BF16_BLOCK, data += 2 * from->pitch) {
+        __m512i pairs[2];
+        if (whole)
+            make_pairs(_mm512_loadu_si512(data), _mm512_loadu_si512(data + from->pitch), pairs);
+        else
+            make_pairs(load_term(from, k + p), load_term(from, k + p + 1), pairs);
+        _mm512_storeu_si512(to, pairs[0]);
+        _mm512_storeu_si512(to + HALF, pairs[1]);
+    }
+}
+
+static void pack_b(const struct ls_bf16_lines *from, void *panel)
+{
+    uint16_t *to = panel;
+    if (!from->by_term)
+        turn_lines(from, to);
+    else
+        for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK, to += 2 * HALF)
+            pair_terms(from, k, to);
+}
+
+/* Terms become rows, by way of columns. */
+static void turn_terms(const struct ls_bf16_lines *from, uint16_t *to)
+{
+    uint16_t columns[2 * HALF] __attribute__((aligned(64)));
+    __m512i rows[SIDE];
+    for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK, to += LS_BF16_BLOCK) {
+        pair_terms(from, k, columns);
         for (size_t half = 0; half < 2; half++) {
-            if (!columns)
-                transpose(halves[half]);
-            store_tile(to + half * HALF, halves[half]);
+            load_square(columns + half * HALF, LS_BF16_BLOCK, rows);
+            transpose(rows);
+            store_square(rows, to + half * SIDE * PIECE, PIECE);
         }
     }
 }
 
 static void pack_a(const struct ls_bf16_lines *from, void *panel)
 {
+    uint16_t *to = panel;
     if (from->by_term)
-        pack_terms(from, false, panel);
+        turn_terms(from, to);
     else
-        pack_lines(from, false, panel);
+        for (size_t i = 0; i < from->lines; i++, to += PIECE)
+            for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK)
+                _mm512_storeu_si512(to + k, load_line(from, i, k));
 }
 
-static void pack_b(const struct ls_bf16_lines *from, void *panel)
+static void pad_a(size_t lines, size_t terms, void *panel)
 {
-    if (from->by_term)
-        pack_terms(from, true, panel);
-    else
-        pack_lines(from, true, panel);
+    uint16_t *to = panel;
+    const size_t there = terms % LS_BF16_BLOCK;
+    to += terms - there;
+    for (size_t i = 0; there > 0 && i < lines; i++, to += PIECE)
+        _mm512_mask_storeu_epi16(to, ~mask_of(there), _mm512_setzero_si512());
 }
 
 /* ---- Tiles ----------------------------------------------------------------------------------- */
@@ -153,7 +189,7 @@ static void end(void)
 INLINE void add_blocks(const struct ls_bf16_tile *tile, int rows, int columns)
 {
     const size_t stride = tile->pitch * sizeof(float), below = SIDE * tile->pitch;
-    const uint16_t *a = tile->a, *b = tile->b;
+    const uint16_t *piece = tile->a, *b = tile->b;
     float *c = tile->c;
     _tile_zero(0);
     _tile_zero(1);
@@ -168,8 +204,9 @@ INLINE void add_blocks(const struct ls_bf16_tile *tile, int rows, int columns)
         if (rows == 2 && columns == 2)
             _tile_loadd(3, c + below + SIDE, stride);
     }
-    for (size_t k = 0; k < tile->terms; k += LS_BF16_BLOCK, a += 2 * HALF, b += 2 * HALF) {
-        _tile_loadd(4, a, ROW_BYTES);
+    for (size_t k = 0; k < tile->terms; k += LS_BF16_BLOCK, b += 2 * HALF) {
+        const uint16_t *a = piece + k / PIECE * LINES * PIECE + k % PIECE;
+        _tile_loadd(4, a, PIECE * sizeof *a);
         _tile_loadd(6, b, ROW_BYTES);
         _tile_dpbf16ps(0, 4, 6);
         if (columns == 2) {
@@ -177,7 +214,7 @@ INLINE void add_blocks(const struct ls_bf16_tile *tile, int rows, int columns)
             _tile_dpbf16ps(1, 4, 7);
         }
         if (rows == 2) {
-            _tile_loadd(5, a + HALF, ROW_BYTES);
+            _tile_loadd(5, a + SIDE * PIECE, PIECE * sizeof *a);
             _tile_dpbf16ps(2, 5, 6);
         }
         if (rows == 2 && columns == 2)
@@ -225,6 +262,7 @@ const struct ls_vector_bf16_product LS_AMX_TABLE = {
     .depth = DEPTH,
     .pack_a = pack_a,
     .pack_b = pack_b,
+    .pad_a = pad_a,
     .multiply = multiply,
     .begin = begin,
     .end = end,

@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "ops/cpu/amx/bf16_product.h"
-#include "ops/cpu/vector/bf16_product.h"
 
 enum {
     C_ROWS = 512,              /* of a part of the result, at most */
@@ -72,10 +71,14 @@ static struct plan make_plan(const struct ls_vector_bf16_product *vector, int64_
     plan.rows = piece_of(a_lines, C_ROWS, rows);
     plan.columns = piece_of(b_lines, elements / plan.rows / columns * columns, columns);
     plan.depth = piece_of(depth, most_depth, LS_BF16_BLOCK);
-    const size_t line = (size_t)plan.depth / LS_BF16_BLOCK * plan.vector->block_bytes;
-    plan.panel = plan.vector->rows * line;
+    const size_t line = (size_t)plan.depth / LS_BF16_BLOCK * vector->block_bytes;
+    /* Lines that are read into panels have room for whole pieces. */
+    const int64_t room =
+        vector->pad_a != NULL ? rounded_up(plan.depth, LS_BF16_READ_TERMS) : plan.depth;
+    const size_t a_line = (size_t)room / LS_BF16_BLOCK * vector->block_bytes;
+    plan.panel = vector->rows * a_line;
     plan.a = READ_BYTES;
-    plan.b = plan.a + (size_t)plan.rows * line;
+    plan.b = plan.a + (size_t)plan.rows * a_line;
     plan.c = plan.b + plan.vector->columns * line;
     plan.end = plan.c + (size_t)(plan.rows * plan.columns) * sizeof(float);
     return plan;
@@ -101,33 +104,42 @@ static struct ls_bf16_lines look_at(const struct part *part, const struct ls_bf1
     return lines;
 }
 
-/* Terms to look at together: what is read should stay in the first cache. */
-static int64_t end_of_terms(const struct part *part, const struct ls_bf16_operand *operand,
-                            int64_t begin)
+/* Packs lines [i, i + count) of the part, for as many panels as they fill, and terms [begin, end)
+ * of its piece. */
+static void pack_some_rows(const struct part *part, int64_t i, int64_t count, int64_t begin,
+                           int64_t end)
 {
-    return operand->read == NULL ? part->end : smaller(begin + LS_BF16_READ_TERMS, part->end);
+    const struct plan *plan = part->plan;
+    const struct ls_vector_bf16_product *vector = plan->vector;
+    const struct ls_bf16_operand *operand = &part->product->a;
+    const int64_t rows = (int64_t)vector->rows;
+    const size_t blocks = (size_t)((begin - part->begin) / LS_BF16_BLOCK);
+    char *a = part->scratch + plan->a + (size_t)(i / rows) * plan->panel +
+              blocks * vector->rows * vector->block_bytes;
+    if (vector->pad_a != NULL && operand->read != NULL && !operand->by_term) {
+        operand->read(operand, part->i + i, count, begin, end, (uint16_t *)(void *)a,
+                      LS_BF16_READ_TERMS);
+        vector->pad_a((size_t)count, (size_t)(end - begin), a);
+        return;
+    }
+    struct ls_bf16_lines lines = look_at(part, operand, part->i + i, count, begin, end);
+    for (int64_t left = count; left > 0; left -= rows, a += plan->panel) {
+        lines.lines = (size_t)smaller(rows, left);
+        vector->pack_a(&lines, a);
+        lines.data += (size_t)rows * (lines.by_term ? 1 : lines.pitch);
+    }
 }
 
 /* All rows of the part, with a piece of the terms. */
 static void pack_rows(const struct part *part)
 {
-    const struct plan *plan = part->plan;
-    const struct ls_bf16_operand *operand = &part->product->a;
-    const int64_t rows = (int64_t)plan->vector->rows;
-    const int64_t some = LS_BF16_READ_LINES / rows * rows;
-    const size_t block = plan->vector->rows * plan->vector->block_bytes;
-    for (int64_t i = 0; i < part->rows; i += some)
+    const struct ls_vector_bf16_product *vector = part->plan->vector;
+    const int64_t rows = (int64_t)vector->rows;
+    const int64_t most = vector->pad_a != NULL ? rows : LS_BF16_READ_LINES / rows * rows;
+    for (int64_t i = 0; i < part->rows; i += most)
         for (int64_t begin = part->begin, end; begin < part->end; begin = end) {
-            end = end_of_terms(part, operand, begin);
-            const int64_t count = smaller(some, part->rows - i);
-            struct ls_bf16_lines lines = look_at(part, operand, part->i + i, count, begin, end);
-            char *a = part->scratch + plan->a + (size_t)(i / rows) * plan->panel +
-                      (size_t)((begin - part->begin) / LS_BF16_BLOCK) * block;
-            for (int64_t left = count; left > 0; left -= rows, a += plan->panel) {
-                lines.lines = (size_t)smaller(rows, left);
-                plan->vector->pack_a(&lines, a);
-                lines.data += (size_t)rows * (lines.by_term ? 1 : lines.pitch);
-            }
+            end = smaller(begin + LS_BF16_READ_TERMS, part->end);
+            pack_some_rows(part, i, smaller(most, part->rows - i), begin, end);
         }
 }
 
@@ -138,7 +150,7 @@ static void pack_columns(const struct part *part, int64_t j, int64_t count)
     const struct ls_bf16_operand *operand = &part->product->b;
     char *b = part->scratch + part->plan->b;
     for (int64_t begin = part->begin, end; begin < part->end; begin = end) {
-        end = end_of_terms(part, operand, begin);
+        end = smaller(begin + LS_BF16_READ_TERMS, part->end);
         const struct ls_bf16_lines lines = look_at(part, operand, part->j + j, count, begin, end);
         vector->pack_b(&lines, b);
         b += (size_t)((end - begin) / LS_BF16_BLOCK) * vector->columns * vector->block_bytes;

@@ -28,6 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ops/cpu/vector/bf16_product.h"
+
 struct ls_bf16_operand {
     int64_t lines; /* rows (a) or columns (b) of the result; at least 1 */
     /* How elements lie: terms of a line one after the other, or (by_term) lines of a term. That of
@@ -48,8 +50,6 @@ struct ls_bf16_operand {
     const void *user; /* of `read` */
 };
 
-enum { LS_BF16_READ_LINES = 64, LS_BF16_READ_TERMS = 192 };
-
 struct ls_bf16_product {
     struct ls_bf16_operand a, b;
     int64_t depth; /* terms; 0: all elements are +0 */
@@ -68,7 +68,6 @@ size_t ls_bf16_product_scratch(int64_t a_lines, int64_t b_lines, int64_t depth);
 void ls_bf16_multiply(const struct ls_bf16_product *product, void *scratch);
 
 /* How tiles are computed: by AMX, or by the instruction set in use. Tests compute with others. */
-struct ls_vector_bf16_product;
 const struct ls_vector_bf16_product *ls_bf16_tiles(void);
 size_t ls_bf16_scratch_with(const struct ls_vector_bf16_product *tiles, int64_t a_lines,
                             int64_t b_lines, int64_t depth);

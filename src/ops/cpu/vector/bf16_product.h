@@ -16,6 +16,9 @@
 
 enum { LS_BF16_BLOCK = 32 }; /* terms */
 
+/* What ls_bf16_operand.read is asked for at once, at most. */
+enum { LS_BF16_READ_LINES = 64, LS_BF16_READ_TERMS = 192 };
+
 /* `lines` lines with `terms` terms in memory, as ls_bf16_operand.read writes them. */
 struct ls_bf16_lines {
     const uint16_t *data;
@@ -37,9 +40,13 @@ struct ls_vector_bf16_product {
     size_t rows, columns; /* of a tile, at most LS_BF16_READ_LINES */
     size_t block_bytes;   /* that a line takes in a panel for each block */
     size_t depth;         /* terms that panels should have at most */
-    /* Fills a panel; lines and terms that are missing become zeros. */
+    /* Fills a piece of a panel, at most LS_BF16_READ_TERMS terms; what is used of lines or terms
+     * that are missing becomes zeros. The next piece lies behind that of so many terms. */
     void (*pack_a)(const struct ls_bf16_lines *from, void *panel);
     void (*pack_b)(const struct ls_bf16_lines *from, void *panel);
+    /* (optional) A piece is lines of LS_BF16_READ_TERMS numbers, and `read` can write them there.
+     * Makes zeros of the terms that are missing then. */
+    void (*pad_a)(size_t lines, size_t terms, void *panel);
     void (*multiply)(const struct ls_bf16_tile *tile);
     /* Around a product, in the thread that computes it (optional). */
     void (*begin)(void);
