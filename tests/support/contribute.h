@@ -27,7 +27,9 @@ static inline void contribute_to_sum(const struct ls_device *device, struct ls_a
                                      const float *gradient)
 {
     struct ls_parameter what = {.index = parameter};
-    const struct ls_op op = {.kind = LS_OP_ACCUMULATE, .inputs = 1, .attr.parameter = &what};
+    struct ls_value value = {.type = LS_F32}, *input = &value;
+    const struct ls_op op = {
+        .kind = LS_OP_ACCUMULATE, .inputs = 1, .input = &input, .attr.parameter = &what};
     const struct ls_context context = {
         .worker = worker, .micro_batch = micro_batch, .accumulator = to};
     contribute_run(device, &op, gradient, &context);
@@ -38,8 +40,10 @@ static inline void contribute_rows(const struct ls_device *device, const struct 
                                    int micro_batch, struct ls_parameter *parameter,
                                    enum ls_factor_side side, const float *numbers, size_t rows)
 {
+    struct ls_value value = {.type = LS_F32}, *input = &value;
     const struct ls_op op = {.kind = LS_OP_RECORD,
                              .inputs = 1,
+                             .input = &input,
                              .attr.record = {.parameter = parameter,
                                              .side = side,
                                              .rows = (int64_t)rows,
