@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "engine/engine.h"
 #include "engine/pass.h"
+#include "engine/sample_states.h"
 #include "transport/comm.h"
 
 enum {
@@ -208,6 +209,65 @@ int ls_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_er
     if (status == 0 && more != NULL && hosts != NULL)
         status = compare_explain(engine, comparison.parameter, iteration, more, hosts, error);
     ls_free(more);
+    ls_free(hosts);
+    return status;
+}
+
+/* ---- State per sample ------------------------------------------------------------------------ */
+
+/* Hashes bytes [offset, offset + bytes) of what the next pass reads; *same: on all ranks, whose
+ * hashes go to `all`. */
+static int compare_state(const struct ls_sample_states *states, size_t offset, size_t bytes,
+                         uint64_t *all, bool *same, struct ls_error *error)
+{
+    const unsigned char *old = states->copy[states->old];
+    uint64_t mine;
+    LS_TRY(states->memory->hash(old + offset, bytes, 0, &mine, error));
+    LS_TRY(ls_comm_all_gather(states->comm, &mine, sizeof mine, all, error));
+    *same = compare_all_same(all, states->comm->size, 1);
+    return 0;
+}
+
+/* All ranks know that some state differs: which first, and whose. */
+static int compare_explain_state(const struct ls_sample_states *states, int64_t iteration,
+                                 uint64_t *all, char (*hosts)[64], struct ls_error *error)
+{
+    struct ls_comm *comm = states->comm;
+    const struct ls_state_tensor *tensor = states->tensors;
+    char who[RANKS_NAMED * 100 + 40];
+    for (bool same;; tensor++) {
+        LS_TRY(compare_state(states, tensor->offset, tensor->bytes, all, &same, error));
+        if (!same || tensor + 1 == states->tensors + states->count)
+            break;
+    }
+    LS_TRY(ls_comm_all_gather(comm, comm->transport->host, sizeof *hosts, hosts, error));
+    compare_name_ranks(all, comm->size, 1, (const char(*)[64])hosts, who, sizeof who);
+    return ls_comm_common(
+        comm, ls_fail(error, LOCKSTEP_DIFFERENT, tensor->name,
+                      "memory or a processor may be faulty there; go on from a snapshot, which was "
+                      "compared before it was written",
+                      "iteration %lld: the state per sample differs between ranks; most ranks "
+                      "disagree with %s",
+                      (long long)iteration, who));
+}
+
+int ls_compare_states(const struct ls_pass *pass, int64_t iteration, struct ls_error *error)
+{
+    const struct ls_sample_states *states = pass->states;
+    const struct ls_engine *engine = pass->engine;
+    struct ls_comm *comm = engine->comm;
+    bool same;
+    if (states == NULL || comm->size == 1)
+        return 0;
+    uint64_t *all = engine->hashes + ls_compare_hashes(engine->store) - comm->size;
+    LS_TRY(compare_state(states, 0, states->bytes, all, &same, error));
+    if (same)
+        return 0;
+    char(*hosts)[64] = ls_alloc((size_t)comm->size, sizeof *hosts);
+    int status = hosts == NULL ? ls_fail_memory(error, "a comparison") : 0;
+    status = ls_comm_agree(comm, status, error);
+    if (status == 0 && hosts != NULL)
+        status = compare_explain_state(states, iteration, all, hosts, error);
     ls_free(hosts);
     return status;
 }

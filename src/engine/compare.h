@@ -9,6 +9,7 @@
 #include "base/error.h"
 
 struct ls_engine;
+struct ls_pass;
 struct ls_store;
 
 /* In place of an iteration: the weights that a training begins with. */
@@ -20,5 +21,7 @@ size_t ls_compare_hashes(const struct ls_store *store); /* numbers of engine->ha
 /* LOCKSTEP_DIFFERENT names the first parameter that is not the same on all ranks, and ranks. All
  * call it; alone there is nothing to do. */
 int ls_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error);
+/* The same for the states per sample of a training, of which each rank has all rows. */
+int ls_compare_states(const struct ls_pass *pass, int64_t iteration, struct ls_error *error);
 
 #endif

@@ -341,6 +341,8 @@ static int compare(struct ls_trainer *trainer, struct ls_error *error)
     LS_TRY(ls_trainer_check_whole(trainer, error));
     ls_thread_pool_enter(trainer->engine->pool);
     int status = ls_compare_weights(trainer->engine, trainer->iteration, error);
+    if (status == 0)
+        status = ls_compare_states(trainer->train_pass, trainer->iteration, error);
     ls_thread_pool_leave(trainer->engine->pool);
     return status;
 }

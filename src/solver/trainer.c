@@ -328,9 +328,10 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
     LS_TRY(ls_data_note_update(trainer, error));
     LS_TRY(ls_trainer_link(trainer, error));
     trainer->wanted |= ls_comm_request(trainer->comm, 0);
-    return first || trainer->iteration % LS_COMPARE_EVERY == 0
-               ? ls_compare_weights(trainer->engine, trainer->iteration, error)
-               : 0;
+    if (!first && trainer->iteration % LS_COMPARE_EVERY != 0)
+        return 0;
+    LS_TRY(ls_compare_weights(trainer->engine, trainer->iteration, error));
+    return ls_compare_states(trainer->train_pass, trainer->iteration, error);
 }
 
 int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)

@@ -3,10 +3,13 @@
  * limits on memory and other devices change no bit of it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <unistd.h>
+
 #include "engine/exponents.h"
 #include "engine/pass.h"
 #include "engine/sample_states.h"
 #include "numerics/sizes.h"
+#include "solver/checkpoint.h"
 #include "snapshot/archive.h"
 #include "solver/evaluate.h"
 #include "solver/verify.h"
@@ -431,6 +434,55 @@ static void a_repeated_pass_reads_the_same_state(void **state)
     lockstep_solver_free(solver);
 }
 
+/* Rank 1 has a byte of its own, which no sample of the next update of rank 0 reads. */
+static int write_with_other_byte(struct rank *rank, struct ls_trainer *trainer)
+{
+    struct ls_sample_states *states = trainer->train_pass->states;
+    LS_TRY(ls_trainer_update(trainer, rank->error));
+    size_t last = states->count - 1;
+    const void *data;
+    LS_TRY(ls_sample_states_read(states, last, &data, rank->error));
+    unsigned char *bytes = malloc(states->tensors[last].bytes);
+    memcpy(bytes, data, states->tensors[last].bytes);
+    bytes[states->tensors[last].bytes - 1] ^= rank->rank == 1;
+    int status = ls_sample_states_write(states, last, bytes, rank->error);
+    free(bytes);
+    LS_TRY(status);
+    return ls_trainer_write(trainer, rank->rank == 0 ? rank->job->user : "/nowhere/at/all",
+                            rank->error);
+}
+
+static void ranks_compare_their_states_before_a_snapshot(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = solver_of(&nets[0]);
+    char *path = strdup(ls_test_path("not_written.safetensors"));
+    for (int remote = 0; remote < 2; remote++) {
+        struct job job = {.solver = solver,
+                          .ranks = 3,
+                          .workers = {1, 1, 1},
+                          .act = write_with_other_byte,
+                          .together = true,
+                          .user = path};
+        struct rank ranks[RANKS_MAX];
+        remote_use(remote == 1);
+        run_job(&job, ranks);
+        for (int r = 0; r < job.ranks; r++) {
+            assert_int_equal(ranks[r].status, LOCKSTEP_DIFFERENT);
+            const struct ls_problem *problem = &ranks[r].error->problems[0];
+            if (strcmp(problem->place, "small.sum") != 0 ||
+                strstr(problem->message, "iteration 1: the state per sample differs between ranks; "
+                                         "most ranks disagree with rank 1 (") == NULL)
+                fail_msg("%s: %s", problem->place, problem->message);
+        }
+        assert_int_equal(access(path, F_OK), -1);
+        free_ranks(&job, ranks);
+    }
+    remote_use(false);
+    free(path);
+    lockstep_solver_free(solver);
+}
+
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
 static double test_figure(struct training *training)
@@ -776,6 +828,7 @@ int main(void)
         cmocka_unit_test_setup(what_is_computed_again_reads_the_same_state, setup),
         cmocka_unit_test_setup(verify_names_a_state_that_differs, setup),
         cmocka_unit_test_setup(a_repeated_pass_reads_the_same_state, setup),
+        cmocka_unit_test_setup(ranks_compare_their_states_before_a_snapshot, setup),
         cmocka_unit_test_setup(a_test_begins_with_zeros_and_leaves_the_training_alone, setup),
         cmocka_unit_test_setup(a_resumed_training_has_the_state, setup),
         cmocka_unit_test_setup(a_snapshot_of_a_copy_has_the_same_bytes, setup),
