@@ -160,6 +160,20 @@ static int add_decoders(struct ls_text *text, struct ls_error *error)
 
 /* ---- Making ---------------------------------------------------------------------------------- */
 
+/* Ranks exchange parameters as they lie, also those that only test nets have. */
+static uint64_t hash_all_layouts(const struct ls_trainer *trainer)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < trainer->parameters->count; i++) {
+        const struct ls_parameter *parameter = trainer->parameters->items[i];
+        const size_t elements = ls_parameter_elements(parameter);
+        hash = ls_hash(&elements, sizeof elements, hash);
+        if (parameter->layout != NULL)
+            hash = ls_hash_string(parameter->layout->name, hash);
+    }
+    return hash;
+}
+
 static int describe(const struct ls_trainer *trainer, struct ls_text *text, struct ls_error *error)
 {
     const struct ls_net *net = trainer->train;
@@ -222,8 +236,8 @@ int ls_environment_for_ranks(const struct ls_trainer *trainer, struct ls_text *t
                              struct ls_error *error)
 {
     bool pictures = decodes(trainer->train);
-    if (!has_library(trainer->train)) /* it decides how parameters lie all the same */
-        ls_text_format(text, "isa=%s\n", environment_of(trainer->train)->isa());
+    if (!has_library(trainer->train)) /* else the instruction set is named */
+        ls_text_format(text, "layouts of parameters=%016" PRIx64 "\n", hash_all_layouts(trainer));
     ls_text_add(text, trainer->numerics.environment);
     for (size_t i = 0; i < trainer->test_count; i++) {
         const struct ls_net *net = trainer->tests[i].net;

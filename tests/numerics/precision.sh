@@ -47,8 +47,19 @@ expect 5 'the snapshot was made with another precision: FP32, now BF16' -- "$LOC
     --solver bf16_solver.prototxt --resume f_iter_3.safetensors --snapshot-prefix x --iterations 4
 expect 3 "precision.*HALF|HALF.*precision" -- "$LOCKSTEP" train --solver lenet_solver.prototxt --set precision=HALF
 
+# No processor is part of its numeric environment: it goes on with another instruction set, without a word of it.
+for word in isa onednn cache; do
+    ! grep -qaE "(\\\\n|\")$word=" b_iter_3.safetensors || fail "a snapshot names $word"
+done
+if "$LOCKSTEP" --version | grep -qE '^isa=avx512'; then
+    expect 0 -- "$LOCKSTEP" train --solver bf16_solver.prototxt --overwrite --snapshot-prefix n --iterations 2 --isa avx2
+    expect 0 '!numeric' '!avx2' -- "$LOCKSTEP" train --solver bf16_solver.prototxt --snapshot-prefix n \
+        --resume n_iter_2.safetensors --iterations 3
+    cmp n_iter_3.safetensors c_iter_3.safetensors || fail "a resume with another instruction set is another training"
+fi
+
 # Plans.
-expect 0 '^Precision: BF16$' 'plain BF16' -- "$LOCKSTEP" plan --solver bf16_solver.prototxt
+expect 0 '^Precision: BF16$' 'plain BF16' '^Bits: any x86-64 computes the same$' -- "$LOCKSTEP" plan --solver bf16_solver.prototxt
 expect 0 '!Precision' '!BF16' -- "$LOCKSTEP" plan --solver lenet_solver.prototxt
 expect 0 '"bf16_layers": 0' -- "$LOCKSTEP" plan --solver lenet_solver.prototxt --json
 sed 's/name: "conv1"/name: "conv1" precision: FP32/' lenet_train_test.prototxt >mixed_train_test.prototxt
