@@ -6,39 +6,75 @@
 
 #if LS_ISA_IS(AVX512)
 
-enum { HALVES = 32 }; /* elements of a register */
+enum { HALVES = 32, PIECES_MAX = 256 + 16 }; /* elements of a register; pieces of a row */
+
+/* Up to a register's elements of a row. */
+struct piece {
+    int64_t from;              /* element 0, whether it is there or not */
+    __mmask32 low, high, most; /* what is read of a register, of the next one; what is written */
+    int32_t to;
+};
 
 static inline __mmask32 first_of(int64_t count)
 {
     return count >= HALVES ? UINT32_MAX : count <= 0 ? 0 : (UINT32_C(1) << count) - 1;
 }
 
-/* Of a run, elements [at, at + 32): what is zero is not read. */
-static inline void copy_piece(const struct ls_bf16_run *run, const uint16_t *data, int64_t at,
-                              uint16_t *to)
+static inline __mmask32 between(int64_t begin, int64_t end)
 {
-    const int64_t length = run->head + run->count + run->tail;
-    const int64_t begin = run->head - at, end = begin + run->count;
-    const __mmask32 there = first_of(end) & ~first_of(begin);
-    const __m512i numbers = _mm512_maskz_loadu_epi16(there, data + run->from - begin);
-    _mm512_mask_storeu_epi16(to + run->to + at, first_of(length - at), numbers);
+    return first_of(end) & ~first_of(begin);
 }
 
-/* The same of every second number. */
-static inline void copy_seconds(const struct ls_bf16_run *run, const uint16_t *data, int64_t at,
+/* Cuts runs into pieces. What a piece writes behind its end the next one overwrites, or it lies
+ * behind the row, where anything may be written up to `pitch`. */
+static inline size_t cut(const struct ls_bf16_run *run, size_t runs, int64_t step, size_t pitch,
+                         struct piece *piece)
+{
+    size_t pieces = 0;
+    for (; runs > 0; runs--, run++) {
+        const int64_t length = run->head + run->count + run->tail;
+        for (int64_t at = 0; at < length; at += HALVES) {
+            const int64_t begin = step * (run->head - at);
+            const int64_t end = begin + step * (run->count - 1) + 1;
+            const bool fits = (size_t)(run->to + at) + HALVES <= pitch;
+            piece[pieces++] = (struct piece){.from = run->from - begin,
+                                             .low = between(begin, end),
+                                             .high = between(begin - HALVES, end - HALVES),
+                                             .most = fits ? UINT32_MAX : first_of(length - at),
+                                             .to = (int32_t)(run->to + at)};
+        }
+    }
+    return pieces;
+}
+
+static inline void put(uint16_t *to, __mmask32 most, __m512i numbers)
+{
+    if (most == UINT32_MAX)
+        _mm512_storeu_si512(to, numbers);
+    else
+        _mm512_mask_storeu_epi16(to, most, numbers);
+}
+
+static inline void copy_pieces(const struct piece *piece, size_t pieces, const uint16_t *data,
+                               uint16_t *to)
+{
+    for (size_t i = 0; i < pieces; i++, piece++)
+        put(to + piece->to, piece->most, _mm512_maskz_loadu_epi16(piece->low, data + piece->from));
+}
+
+/* Every second number. */
+static inline void copy_seconds(const struct piece *piece, size_t pieces, const uint16_t *data,
                                 uint16_t *to)
 {
     const __m512i even =
         _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26,
                          24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-    const int64_t length = run->head + run->count + run->tail;
-    const int64_t begin = 2 * (run->head - at), end = begin + 2 * run->count - 1;
-    const uint16_t *from = data + run->from - begin;
-    const __m512i low = _mm512_maskz_loadu_epi16(first_of(end) & ~first_of(begin), from);
-    const __m512i high =
-        _mm512_maskz_loadu_epi16(first_of(end - HALVES) & ~first_of(begin - HALVES), from + HALVES);
-    _mm512_mask_storeu_epi16(to + run->to + at, first_of(length - at),
-                             _mm512_permutex2var_epi16(low, even, high));
+    for (size_t i = 0; i < pieces; i++, piece++) {
+        const uint16_t *from = data + piece->from;
+        const __m512i low = _mm512_maskz_loadu_epi16(piece->low, from);
+        const __m512i high = _mm512_maskz_loadu_epi16(piece->high, from + HALVES);
+        put(to + piece->to, piece->most, _mm512_permutex2var_epi16(low, even, high));
+    }
 }
 
 #endif
@@ -47,16 +83,6 @@ static inline void copy_run(const struct ls_bf16_run *run, const uint16_t *data,
                             uint16_t *to)
 {
     const int64_t length = run->head + run->count + run->tail;
-#if LS_ISA_IS(AVX512)
-    if (step <= 2) {
-        for (int64_t at = 0; at < length; at += HALVES)
-            if (step == 1)
-                copy_piece(run, data, at, to);
-            else
-                copy_seconds(run, data, at, to);
-        return;
-    }
-#endif
     uint16_t *next = to + run->to, *const end = next + length;
     for (int32_t i = 0; i < run->head; i++)
         *next++ = 0;
@@ -73,6 +99,18 @@ static inline void copy_run(const struct ls_bf16_run *run, const uint16_t *data,
 static void copy(const struct ls_bf16_run *run, size_t runs, const uint16_t *data, int64_t plane,
                  int64_t step, size_t rows, uint16_t *to, size_t pitch)
 {
+#if LS_ISA_IS(AVX512)
+    if (step <= 2) {
+        struct piece piece[PIECES_MAX];
+        const size_t pieces = cut(run, runs, step, pitch, piece);
+        for (size_t row = 0; row < rows; row++, data += plane, to += pitch)
+            if (step == 1)
+                copy_pieces(piece, pieces, data, to);
+            else
+                copy_seconds(piece, pieces, data, to);
+        return;
+    }
+#endif
     for (size_t row = 0; row < rows; row++, data += plane, to += pitch)
         for (size_t r = 0; r < runs; r++)
             copy_run(&run[r], data, step, to);
