@@ -384,7 +384,8 @@ static void random_shapes_have_the_bits_of_the_definition(void **state)
 }
 
 /* Rows longer than what is copied at a time, strides beyond the kernel, padding beyond the picture,
- * many samples of few positions. */
+ * many samples of few positions; blocks of positions that end with the samples, planes that are
+ * larger than what is widened at a time. */
 static void named_shapes_have_the_bits_of_the_definition(void **state)
 {
     (void)state;
@@ -401,6 +402,13 @@ static void named_shapes_have_the_bits_of_the_definition(void **state)
         {2, 16, 16, 16, {1, 9, 12}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, {1, 1, 1}, {0}},
         {2, 5, 5, 5, {3, 4, 5}, {2, 3, 2}, {2, 1, 2}, {1, 0, 1}, {1, 1, 2}, {0}},
         {1, 8, 130, 1, {1, 6, 10}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}, {0}},
+        {3, 5, 21, 1, {1, 8, 8}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}, {0}},
+        {2, 6, 40, 2, {1, 12, 12}, {1, 5, 5}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, {0}},
+        {2, 3, 17, 1, {1, 1, 64}, {1, 1, 5}, {1, 1, 1}, {0, 0, 4}, {1, 1, 2}, {0}},
+        {2, 4, 5, 1, {4, 6, 8}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}},
+        {2, 7, 33, 1, {1, 16, 16}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, {0}},
+        {1, 16, 3, 1, {1, 64, 48}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}, {0}},
+        {1, 3, 3, 1, {9, 24, 20}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (uint64_t salt = 0; salt < 3; salt++) {

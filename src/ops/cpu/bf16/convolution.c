@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "ops/cpu/bf16/direct.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/primitive.h"
 
@@ -329,20 +331,14 @@ static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct 
     return ls_layout_channels_last(&op->input[1]->shape, &result->in[1], error);
 }
 
-static size_t scratch_of(const struct ls_op *op, const struct ls_bf16_convolution *convolution)
+static size_t product_scratch(const struct ls_bf16_convolution *convolution)
 {
     const int64_t in = convolution->x_channels, out = convolution->y_channels;
     size_t most = 0;
     if (convolution->pass == LS_BF16_TO_W) {
         const int64_t depth = convolution->samples * ls_bf16_plane(convolution->y);
-        most = ls_bf16_product_scratch(in * convolution->taps + 1, out, depth);
+        return ls_bf16_product_scratch(in * convolution->taps + 1, out, depth);
     }
-    if (op->kind == LS_OP_DECONVOLUTION_WEIGHTS) {
-        const size_t sums = ls_bf16_sum_scratch(convolution);
-        most = sums > most ? sums : most;
-    }
-    if (convolution->pass == LS_BF16_TO_W)
-        return most;
     for (int64_t c = 0; c < convolution->class_count; c++) {
         const struct ls_bf16_class *class = &convolution->classes[c];
         const int64_t positions = convolution->samples * ls_bf16_plane(class->grid);
@@ -353,22 +349,50 @@ static size_t scratch_of(const struct ls_op *op, const struct ls_bf16_convolutio
     return most;
 }
 
+struct state {
+    struct ls_bf16_convolution *convolution;
+    struct ls_bf16_direct *direct; /* NULL: it is computed as a product of matrices */
+};
+
+static size_t scratch_of(const struct ls_op *op, const struct state *state)
+{
+    size_t most = state->direct != NULL ? ls_bf16_direct_scratch(state->direct)
+                                        : product_scratch(state->convolution);
+    if (op->kind != LS_OP_DECONVOLUTION_WEIGHTS)
+        return most;
+    const size_t sums = ls_bf16_sum_scratch(state->convolution);
+    return sums > most ? sums : most;
+}
+
 static void release(struct ls_prepared *prepared)
 {
-    ls_bf16_convolution_free(prepared->state);
-    prepared->state = NULL;
+    struct state *state = prepared->state;
+    if (state != NULL) {
+        ls_bf16_direct_free(state->direct);
+        ls_bf16_convolution_free(state->convolution);
+    }
+    ls_own_release(prepared);
+}
+
+static int set_up(struct state *state, const struct ls_op *op, struct ls_error *error)
+{
+    LS_TRY(ls_bf16_convolution_new(op, &state->convolution, error));
+    return ls_bf16_direct_new(state->convolution, &state->direct, error);
 }
 
 static int prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
-    struct ls_bf16_convolution *convolution;
-    int status = ls_bf16_convolution_new(prepared->op, &convolution, error);
-    prepared->state = convolution;
+    const struct ls_op *op = prepared->op;
+    struct state *state = ls_alloc(1, sizeof *state);
+    prepared->state = state;
+    if (state == NULL)
+        return ls_fail_memory(error, "a convolution");
+    int status = set_up(state, op, error);
     if (status != 0) {
         release(prepared);
         return status;
     }
-    prepared->scratch_bytes = scratch_of(prepared->op, convolution);
+    prepared->scratch_bytes = scratch_of(op, state);
     snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:bf16:%s",
              ls_cpu_isa_name(ls_cpu_isa()));
     return 0;
@@ -378,10 +402,24 @@ static int positions_run(const struct ls_prepared *prepared, void *local, void *
                          void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
+    const struct state *state = prepared->state;
     const struct ls_op *op = prepared->op;
-    run_positions(prepared->state, in[0], in[1], op->inputs > 2 ? in[2] : NULL, out[0],
-                  op->output[0]->type == LS_BF16, scratch);
+    const float *bias = op->inputs > 2 ? in[2] : NULL;
+    const bool bf16 = op->output[0]->type == LS_BF16;
+    if (state->direct != NULL)
+        ls_bf16_direct_positions(state->direct, in[0], in[1], bias, out[0], bf16, scratch);
+    else
+        run_positions(state->convolution, in[0], in[1], bias, out[0], bf16, scratch);
     return 0;
+}
+
+static void weights(const struct state *state, const uint16_t *x, const uint16_t *y, float *dw,
+                    float *db, void *scratch)
+{
+    if (state->direct != NULL)
+        ls_bf16_direct_weights(state->direct, x, y, dw, db, scratch);
+    else
+        run_weights(state->convolution, x, y, dw, db, scratch);
 }
 
 static int weights_run(const struct ls_prepared *prepared, void *local, void *const *in,
@@ -389,7 +427,7 @@ static int weights_run(const struct ls_prepared *prepared, void *local, void *co
 {
     (void)local, (void)context;
     float *db = prepared->op->outputs > 1 ? out[1] : NULL;
-    run_weights(prepared->state, in[0], in[1], out[0], db, scratch);
+    weights(prepared->state, in[0], in[1], out[0], db, scratch);
     return 0;
 }
 
@@ -397,9 +435,10 @@ static int transposed_weights_run(const struct ls_prepared *prepared, void *loca
                                   void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
-    run_weights(prepared->state, in[1], in[0], out[0], NULL, scratch);
+    const struct state *state = prepared->state;
+    weights(state, in[1], in[0], out[0], NULL, scratch);
     if (prepared->op->outputs > 1 && out[1] != NULL)
-        ls_bf16_sum_planes(prepared->state, in[1], out[1], scratch);
+        ls_bf16_sum_planes(state->convolution, in[1], out[1], scratch);
     return 0;
 }
 

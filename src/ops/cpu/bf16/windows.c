@@ -1,8 +1,6 @@
 /* See windows.h. SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/bf16/windows.h"
 
-#include "ops/cpu/vector/bf16_windows.h"
-
 enum { ONE = 0x3f80, PIECES_MAX = LS_BF16_READ_TERMS };
 
 /* Positions [begin, begin + count) of a row of the grid, which the columns [to, to + count) are. */
@@ -119,4 +117,22 @@ struct ls_bf16_operand ls_bf16_rows(const struct ls_bf16_windows *windows)
                                         windows->taps * windows->channels + (windows->ones ? 1 : 0),
                                     .read = read_rows,
                                     .user = windows};
+}
+
+size_t ls_bf16_row_runs(const struct ls_bf16_windows *windows, int axis, int64_t row, int64_t rows,
+                        const int64_t offset[3], struct ls_bf16_run *run)
+{
+    int64_t count[3], stands[3];
+    for (int i = 0; i < 3; i++) {
+        count[i] = i < axis ? 1 : i == axis ? rows : windows->grid[i];
+        stands[i] = i < axis ? 0 : i == axis ? row : offset[i];
+    }
+    size_t runs = 0;
+    for (int64_t i = 0; i < count[0]; i++)
+        for (int64_t j = 0; j < count[1]; j++) {
+            const struct piece piece = {
+                .at = {i, j}, .to = (int32_t)(runs * (size_t)count[2]), .count = (int32_t)count[2]};
+            run[runs++] = meet(windows, &piece, stands);
+        }
+    return runs;
 }

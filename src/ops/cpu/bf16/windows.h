@@ -6,6 +6,7 @@
 #define LS_OPS_CPU_BF16_WINDOWS_H
 
 #include "ops/cpu/bf16/product.h"
+#include "ops/cpu/vector/bf16_windows.h"
 
 /* A matrix with a row for each weight of a window (k, c), k * channels + c, and a column for each
  * position of a grid in each sample, in their order. Position p of sample n meets there the number
@@ -25,6 +26,12 @@ struct ls_bf16_windows {
 struct ls_bf16_operand ls_bf16_columns(const struct ls_bf16_windows *windows);
 /* An operand whose lines are rows, and whose terms are columns; it is not by_term. */
 struct ls_bf16_operand ls_bf16_rows(const struct ls_bf16_windows *windows);
+
+/* What positions of places [row, row + rows) along `axis` meet there (places may lie outside of
+ * what there is), if they stand along the axes behind as `offset` says: a run for each row of the
+ * last axis. For steps of 1, without axes in front. Returns how many runs. */
+size_t ls_bf16_row_runs(const struct ls_bf16_windows *windows, int axis, int64_t row, int64_t rows,
+                        const int64_t offset[3], struct ls_bf16_run *run);
 
 static inline int64_t ls_bf16_positions(const struct ls_bf16_windows *windows)
 {

@@ -88,9 +88,27 @@ static void row_to_f32(const struct ls_bf16_ends *ends, const float *bias, float
     write_f32(ends, x, y, n);
 }
 
+static void block_to_bf16(const struct ls_bf16_ends *ends, const struct ls_bf16_block *block,
+                          uint16_t *y)
+{
+    float *sums = block->sums;
+    for (size_t row = 0; row < block->rows; row++, sums += block->pitch, y += block->to_pitch)
+        row_to_bf16(ends, block->bias != NULL ? block->bias + row : NULL, sums, y, block->columns);
+}
+
+static void block_to_f32(const struct ls_bf16_ends *ends, const struct ls_bf16_block *block,
+                         float *y)
+{
+    float *sums = block->sums;
+    for (size_t row = 0; row < block->rows; row++, sums += block->pitch, y += block->to_pitch)
+        row_to_f32(ends, block->bias != NULL ? block->bias + row : NULL, sums, y, block->columns);
+}
+
 const struct ls_vector_bf16_ends LS_ISA_NAME(ls_vector_bf16_ends) = {
     .to_bf16 = to_bf16,
     .to_f32 = to_f32,
     .row_to_bf16 = row_to_bf16,
     .row_to_f32 = row_to_f32,
+    .block_to_bf16 = block_to_bf16,
+    .block_to_f32 = block_to_f32,
 };

@@ -14,6 +14,14 @@ struct ls_bf16_ends {
     float slope;
 };
 
+/* Rows of finished sums, with a bias for each (NULL: there is none), and how far it is from a row
+ * to the next where they go. */
+struct ls_bf16_block {
+    const float *bias;
+    float *sums; /* [rows][pitch]; overwritten */
+    size_t pitch, rows, columns, to_pitch;
+};
+
 /* With n elements of `x` (overwritten) and y apart from it. `bias` is one for each element; NULL:
  * there is none. */
 struct ls_vector_bf16_ends {
@@ -26,6 +34,10 @@ struct ls_vector_bf16_ends {
                         uint16_t *restrict y, size_t n);
     void (*row_to_f32)(const struct ls_bf16_ends *ends, const float *bias, float *restrict x,
                        float *restrict y, size_t n);
+    void (*block_to_bf16)(const struct ls_bf16_ends *ends, const struct ls_bf16_block *block,
+                          uint16_t *y);
+    void (*block_to_f32)(const struct ls_bf16_ends *ends, const struct ls_bf16_block *block,
+                         float *y);
 };
 LS_VECTOR_TABLES(ls_vector_bf16_ends)
 
