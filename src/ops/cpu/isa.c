@@ -64,17 +64,22 @@ enum ls_isa ls_cpu_isa(void)
 
 #if defined(__x86_64__) && defined(LS_AMX)
 
-/* Whether the processor has tiles of bf16 and the system saves them. */
 static bool has_tiles(void)
 {
-    enum { OSXSAVE = 1 << 27, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, TILES_SAVED = 3 << 17 };
-    unsigned eax, ebx, ecx, edx, saved, unused;
-    if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & OSXSAVE) == 0 ||
-        __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (edx & AMX_BF16) == 0 ||
-        (edx & AMX_TILE) == 0)
-        return false;
+    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & AMX_BF16) != 0 &&
+           (edx & AMX_TILE) != 0;
+}
+
+/* Whether the system saves tiles when it switches threads. (It saves the registers of AVX-512, and
+ * so there is XGETBV.) */
+static bool tiles_are_saved(void)
+{
+    enum { CONFIGURATION_AND_DATA = 3 << 17 };
+    unsigned saved, unused;
     __asm__ volatile("xgetbv" : "=a"(saved), "=d"(unused) : "c"(0));
-    return (saved & TILES_SAVED) == TILES_SAVED;
+    return (saved & CONFIGURATION_AND_DATA) == CONFIGURATION_AND_DATA;
 }
 
 /* Linux gives a process the memory to save tiles in when it asks for it. */
@@ -91,7 +96,7 @@ static enum ls_amx ask_for_amx(void)
 {
     if (!ls_cpu_isa_supported(LS_ISA_AVX512) || !has_tiles())
         return LS_AMX_ABSENT;
-    return tiles_are_permitted() ? LS_AMX_THERE : LS_AMX_REFUSED;
+    return tiles_are_saved() && tiles_are_permitted() ? LS_AMX_THERE : LS_AMX_REFUSED;
 }
 
 #else

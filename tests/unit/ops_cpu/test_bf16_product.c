@@ -358,9 +358,11 @@ static void amx_is_chosen(void **state)
         assert_true(ls_cpu_computes_with("avx512") && !ls_cpu_computes_with("avx2"));
 #if defined(LS_AMX)
         assert_ptr_not_equal(ls_bf16_tiles(), without);
+        assert_string_equal(ls_bf16_tiles_name(), "amx");
 #endif
         ls_cpu_pretend_amx(LS_AMX_REFUSED);
         assert_ptr_equal(ls_bf16_tiles(), without);
+        assert_string_equal(ls_bf16_tiles_name(), "avx512");
         assert_false(ls_cpu_computes_with("amx"));
     }
     ls_cpu_pretend_amx(truth);

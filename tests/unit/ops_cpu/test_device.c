@@ -184,12 +184,13 @@ static void fingerprint_repeats(void **state)
 static void environment_says_what_decides_bits(void **state)
 {
     (void)state;
-    char isa[32], limit[32], version[32], cache[64], kernels[32], rest = 0;
+    char isa[32], limit[32], version[32], cache[64], kernels[32], amx[32], rest = 0;
     struct ls_text text = {0};
     assert_int_equal(ls_cpu_describe(&text, NULL), 0);
-    assert_int_equal(sscanf(text.data, "isa=%31s\nonednn=%31s %31s\ncache=%63s\nkernels=%31s\n%c",
-                            isa, version, limit, cache, kernels, &rest),
-                     5);
+    assert_int_equal(
+        sscanf(text.data, "isa=%31s\nonednn=%31s %31s\ncache=%63s\nkernels=%31s\namx=%31[^\n]\n%c",
+               isa, version, limit, cache, kernels, amx, &rest),
+        6);
     assert_string_equal(isa, ls_cpu_isa_name(ls_cpu_isa()));
     assert_string_equal(version, ls_onednn_version());
     assert_string_equal(limit, isa); /* processors with more than AVX-512's core are held back */
@@ -197,6 +198,27 @@ static void environment_says_what_decides_bits(void **state)
     assert_int_equal(strlen(kernels), 16);
     assert_int_equal(strncmp(text.data, ls_cpu_environment(), strlen(ls_cpu_environment())), 0);
     ls_text_free(&text);
+}
+
+/* AMX decides no bits: it is told beside the environment. */
+static void amx_is_told(void **state)
+{
+    (void)state;
+    static const char *const words[] = {[LS_AMX_ABSENT] = "\namx=none\n",
+                                        [LS_AMX_REFUSED] = "\namx=not permitted by the system\n",
+                                        [LS_AMX_THERE] = "\namx=for BF16\n"};
+    const enum ls_amx truth = ls_cpu_amx_state();
+    for (int amx = LS_AMX_ABSENT; amx <= LS_AMX_THERE; amx++) {
+        struct ls_text text = {0}, environment = {0};
+        ls_cpu_pretend_amx((enum ls_amx)amx);
+        assert_int_equal(ls_cpu_describe(&text, NULL), 0);
+        assert_non_null(strstr(text.data, words[amx]));
+        ls_cpu_describe_library(&environment);
+        assert_null(strstr(environment.data, "amx"));
+        ls_text_free(&environment);
+        ls_text_free(&text);
+    }
+    ls_cpu_pretend_amx(truth);
 }
 
 /* Asking what the processor is leaves the thread where it may run. */
@@ -448,6 +470,7 @@ int main(void)
         cmocka_unit_test(threads_flush_denormals),
         cmocka_unit_test(fingerprint_repeats),
         cmocka_unit_test(environment_says_what_decides_bits),
+        cmocka_unit_test(amx_is_told),
         cmocka_unit_test(threads_stay_where_they_were),
         cmocka_unit_test(threads_read_the_same_environment),
         cmocka_unit_test(fingerprints_need_memory),

@@ -394,7 +394,7 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     }
     prepared->scratch_bytes = scratch_of(op, state);
     snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:bf16:%s",
-             ls_cpu_isa_name(ls_cpu_isa()));
+             ls_bf16_tiles_name());
     return 0;
 }
 

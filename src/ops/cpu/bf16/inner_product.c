@@ -190,7 +190,7 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     if (bytes > prepared->scratch_bytes)
         prepared->scratch_bytes = bytes;
     snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:bf16:%s",
-             ls_cpu_isa_name(ls_cpu_isa()));
+             ls_bf16_tiles_name());
     return 0;
 }
 

@@ -209,6 +209,11 @@ const struct ls_vector_bf16_product *ls_bf16_tiles(void)
     return ls_vector_bf16_product();
 }
 
+const char *ls_bf16_tiles_name(void)
+{
+    return ls_bf16_tiles() == ls_vector_bf16_product() ? ls_cpu_isa_name(ls_cpu_isa()) : "amx";
+}
+
 size_t ls_bf16_scratch_with(const struct ls_vector_bf16_product *tiles, int64_t a_lines,
                             int64_t b_lines, int64_t depth)
 {

@@ -69,6 +69,7 @@ void ls_bf16_multiply(const struct ls_bf16_product *product, void *scratch);
 
 /* How tiles are computed: by AMX, or by the instruction set in use. Tests compute with others. */
 const struct ls_vector_bf16_product *ls_bf16_tiles(void);
+const char *ls_bf16_tiles_name(void); /* "amx", or that of the set */
 size_t ls_bf16_scratch_with(const struct ls_vector_bf16_product *tiles, int64_t a_lines,
                             int64_t b_lines, int64_t depth);
 void ls_bf16_multiply_with(const struct ls_vector_bf16_product *tiles,
