@@ -77,17 +77,26 @@ foreach(folder monitor cli)
   endforeach()
 endforeach()
 
-# The kernels that need AMX, with tiles in plain C (tests/unit/ops_cpu/amx_model.h).
-if(TARGET ls_amx AND TARGET ops_cpu_test_bf16_product)
-  add_library(ls_amx_model OBJECT ${CMAKE_SOURCE_DIR}/src/ops/cpu/amx/bf16_product.c)
-  target_link_libraries(ls_amx_model PRIVATE ls_flags)
-  target_include_directories(ls_amx_model SYSTEM PRIVATE ${SLEEF_INCLUDE})
-  target_include_directories(ls_amx_model PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/ops_cpu)
-  target_compile_options(ls_amx_model PRIVATE $<TARGET_PROPERTY:ls_amx,COMPILE_OPTIONS>)
-  target_compile_definitions(ls_amx_model PRIVATE LS_ISA=avx512 LS_AMX_TILES="amx_model.h"
-    LS_AMX_TABLE=ls_bf16_amx_model)
+# The kernels that need AMX, with tiles in plain C (tests/unit/ops_cpu/amx_model.h): beside those of
+# the library, and in their place.
+function(ls_amx_in_plain_c name)
+  add_library(${name} OBJECT ${CMAKE_SOURCE_DIR}/src/ops/cpu/amx/bf16_product.c)
+  target_link_libraries(${name} PRIVATE ls_flags)
+  target_include_directories(${name} SYSTEM PRIVATE ${SLEEF_INCLUDE})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/ops_cpu)
+  target_compile_options(${name} PRIVATE $<TARGET_PROPERTY:ls_amx,COMPILE_OPTIONS>)
+  target_compile_definitions(${name} PRIVATE LS_ISA=avx512 LS_AMX_TILES="amx_model.h" ${ARGN})
+endfunction()
+if(TARGET ls_amx)
+  ls_amx_in_plain_c(ls_amx_model LS_AMX_TABLE=ls_bf16_amx_model)
   target_sources(ops_cpu_test_bf16_product PRIVATE $<TARGET_OBJECTS:ls_amx_model>)
   target_compile_definitions(ops_cpu_test_bf16_product PRIVATE LS_AMX)
+  ls_amx_in_plain_c(ls_amx_served LS_AMX_TABLE=ls_bf16_amx AMX_MODEL_SERVES)
+  foreach(test bf16_convolution bf16_inner_product)
+    ls_test(ops_cpu_test_${test}_amx ${CMAKE_SOURCE_DIR}/tests/unit/ops_cpu/test_${test}.c
+      ls_kernels ls_ops_cpu ls_ops)
+    target_sources(ops_cpu_test_${test}_amx PRIVATE $<TARGET_OBJECTS:ls_amx_served>)
+  endforeach()
 endif()
 
 # The helpers themselves.
@@ -158,6 +167,16 @@ foreach(isa sse41 avx2 avx512 reference)
   set_tests_properties(golden_${isa} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
     ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
 endforeach()
+
+# And with AMX in plain C, where FP32 has the bits of AVX-512.
+if(TARGET ls_amx)
+  add_executable(golden_amx ${golden} $<TARGET_OBJECTS:ls_amx_served>)
+  target_link_libraries(golden_amx PRIVATE ls_support ${LS_MODULES})
+  set_target_properties(golden_amx PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME golden_amx COMMAND golden_amx amx)
+  set_tests_properties(golden_amx PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
+    ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+endif()
 
 file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/mpi/*.c)
 list(FILTER programs EXCLUDE REGEX "/test_")

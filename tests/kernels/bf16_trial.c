@@ -113,8 +113,8 @@ static void bf16_trial_compare(const struct bf16_trial *trial, const struct ls_k
                                                  : ((const float *)data)[e];
             if (!bf16_same(found, trial->expected[i][e]))
                 fail_msg("%s, %s, %s: output %d, element %lld is %a, not %a", kernel->name,
-                         ls_cpu_isa_name(ls_cpu_isa()), trial->what, i, (long long)e, (double)found,
-                         (double)trial->expected[i][e]);
+                         ls_cpu_amx() ? "amx" : ls_cpu_isa_name(ls_cpu_isa()), trial->what, i,
+                         (long long)e, (double)found, (double)trial->expected[i][e]);
         }
     }
 }
@@ -158,23 +158,30 @@ static void bf16_trial_refer(struct bf16_trial *trial)
         ls_free_aligned(data[i]);
 }
 
+/* With the instruction set in use. */
+static void bf16_trial_here(struct bf16_trial *trial)
+{
+    const struct ls_kernel *kernel = bf16_trial_kernel("cpu", &trial->op);
+    assert_true(kernel->takes_bf16 != NULL && kernel->takes_bf16(&trial->op));
+    bf16_trial_ask(trial, kernel);
+    bf16_trial_fill(trial);
+    bf16_trial_run(trial, kernel, trial->data);
+    bf16_trial_compare(trial, kernel);
+    for (int i = 0; i < TRIAL_VALUES; i++)
+        ls_free_aligned(trial->data[i]);
+}
+
 void bf16_trial_all(struct bf16_trial *trial)
 {
     trial->op.bf16 = true;
     bf16_trial_refer(trial);
-    for (int isa = 0; isa < LS_ISAS; isa++) {
-        if (!ls_cpu_isa_supported((enum ls_isa)isa))
-            continue;
-        assert_int_equal(ls_cpu_isa_select(ls_cpu_isa_name((enum ls_isa)isa), NULL), 0);
-        const struct ls_kernel *kernel = bf16_trial_kernel("cpu", &trial->op);
-        assert_true(kernel->takes_bf16 != NULL && kernel->takes_bf16(&trial->op));
-        bf16_trial_ask(trial, kernel);
-        bf16_trial_fill(trial);
-        bf16_trial_run(trial, kernel, trial->data);
-        bf16_trial_compare(trial, kernel);
-        for (int i = 0; i < TRIAL_VALUES; i++)
-            ls_free_aligned(trial->data[i]);
-    }
+    for (int isa = 0; isa < LS_ISAS; isa++)
+        if (ls_cpu_isa_supported((enum ls_isa)isa)) {
+            assert_int_equal(ls_cpu_isa_select(ls_cpu_isa_name((enum ls_isa)isa), NULL), 0);
+            bf16_trial_here(trial);
+        }
+    if (ls_cpu_isa_select("amx", NULL) == 0)
+        bf16_trial_here(trial);
 }
 
 uint16_t *bf16_trial_numbers(int64_t count, uint64_t salt)

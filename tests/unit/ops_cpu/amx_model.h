@@ -1,5 +1,9 @@
 /* AMX's tiles in plain C, as Intel's manual defines them: intrinsics for processors without AMX.
  * Denormal numbers are zero where the thread flushes them (to AMX they are zero anyway).
+ *
+ * cmake/tests.cmake compiles the kernels with them: as tables of other names, or (AMX_MODEL_SERVES)
+ * in place of the library's, so that a whole program finds AMX.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_AMX_MODEL_H
 #define LS_TESTS_AMX_MODEL_H
@@ -101,6 +105,18 @@ static void amx_model_dpbf16ps(int c, int a, int b)
             memcpy(amx_model_tile[c].bytes[m] + 4 * n, &sum, sizeof sum);
         }
 }
+
+#if defined(AMX_MODEL_SERVES)
+
+#include "ops/cpu/isa.h"
+
+__attribute__((constructor)) static void amx_model_serve(void)
+{
+    if (ls_cpu_isa_supported(LS_ISA_AVX512))
+        ls_cpu_pretend_amx(LS_AMX_THERE);
+}
+
+#endif
 
 #define _tile_loadconfig(memory) amx_model_loadconfig(memory)
 #define _tile_release()          amx_model_release()
