@@ -337,7 +337,10 @@ static size_t product_scratch(const struct ls_bf16_convolution *convolution)
     size_t most = 0;
     if (convolution->pass == LS_BF16_TO_W) {
         const int64_t depth = convolution->samples * ls_bf16_plane(convolution->y);
-        return ls_bf16_product_scratch(in * convolution->taps + 1, out, depth);
+        const int64_t lines = in * convolution->taps;
+        const size_t bare = ls_bf16_product_scratch(lines, out, depth);
+        const size_t with_ones = ls_bf16_product_scratch(lines + 1, out, depth);
+        return bare > with_ones ? bare : with_ones;
     }
     for (int64_t c = 0; c < convolution->class_count; c++) {
         const struct ls_bf16_class *class = &convolution->classes[c];
