@@ -220,8 +220,7 @@ static void compare_solvers(struct comparison *comparison, const Lockstep__Solve
             show(&b->base, field, change->after);
         }
     }
-    if (a->train_net_param != NULL && b->train_net_param != NULL)
-        compare_nets(comparison, a->train_net_param, b->train_net_param);
+    compare_nets(comparison, a->train_net_param, b->train_net_param);
 }
 
 /* Reads one side. Problems of a text that we wrote ourselves are told as one. */
@@ -246,6 +245,29 @@ static int read_canonical(const char *name, const char *text, size_t length, int
                    problems);
 }
 
+/* A layer that does not say its precision has the solver's: not the default of the field. */
+static void settle_precisions(Lockstep__SolverParameter *solver)
+{
+    Lockstep__NetParameter *net = solver->train_net_param;
+    for (size_t i = 0; i < net->n_layer; i++)
+        if (!net->layer[i]->has_precision) {
+            net->layer[i]->has_precision = 1;
+            net->layer[i]->precision = solver->precision;
+        }
+}
+
+/* Two definitions that were read. Where the solvers' precisions differ, that is what is told. */
+static void compare_read(Lockstep__SolverParameter *a, Lockstep__SolverParameter *b,
+                         struct ls_changes *changes)
+{
+    if (a->precision == b->precision) {
+        settle_precisions(a);
+        settle_precisions(b);
+    }
+    for (int allowed = 0; allowed < 2; allowed++)
+        compare_solvers(&(struct comparison){changes, allowed == 1}, a, b);
+}
+
 int ls_canonical_compare(const char *before, size_t before_length, const char *after,
                          size_t after_length, struct ls_changes *changes, struct ls_error *error)
 {
@@ -259,11 +281,9 @@ int ls_canonical_compare(const char *before, size_t before_length, const char *a
         if (changes->change == NULL)
             status = ls_fail_memory(error, "a comparison of definitions");
     }
-    for (int allowed = 0; status == 0 && allowed < 2; allowed++) {
-        struct comparison comparison = {changes, allowed == 1};
-        compare_solvers(&comparison, (const Lockstep__SolverParameter *)a->message,
-                        (const Lockstep__SolverParameter *)b->message);
-    }
+    if (status == 0)
+        compare_read((Lockstep__SolverParameter *)a->message,
+                     (Lockstep__SolverParameter *)b->message, changes);
     ls_definition_free(a);
     ls_definition_free(b);
     return status;

@@ -235,6 +235,29 @@ static void changes_of_nets(void **state)
     assert_string_equal(out, "! layer '': top [\"b\"] -> [\"c\"]\n");
 }
 
+/* What a layer does not say is what the solver says, and that is not always FP32. */
+static void precisions_of_layers_follow_the_solver(void **state)
+{
+    (void)state;
+    char out[4096];
+#define LAYERS(first, second) "layer { name: 'a' " first "} layer { name: 'b' " second "}"
+    static const char unset[] = LAYERS("", ""), fp32[] = LAYERS("", "precision: FP32"),
+                      bf16[] = LAYERS("precision: BF16", "");
+    assert_int_equal(changes_between(SOLVER, unset, SOLVER "precision: FP32", fp32, out), 0);
+    assert_string_equal(out, "");
+    assert_int_equal(changes_between(SOLVER, unset, SOLVER, bf16, out), 1);
+    assert_string_equal(out, "! layer 'a': precision FP32 -> BF16\n");
+#define BF16 SOLVER "precision: BF16"
+    assert_int_equal(changes_between(BF16, unset, BF16, bf16, out), 0);
+    assert_string_equal(out, "");
+    assert_int_equal(changes_between(BF16, unset, BF16, fp32, out), 1);
+    assert_string_equal(out, "! layer 'b': precision BF16 -> FP32\n");
+    assert_int_equal(changes_between(BF16, fp32, BF16, unset, out), 1);
+    assert_string_equal(out, "! layer 'b': precision FP32 -> BF16\n");
+    assert_int_equal(changes_between(SOLVER, unset, BF16, unset, out), 1);
+    assert_string_equal(out, "! precision FP32 -> BF16\n");
+}
+
 static void the_list_is_limited(void **state)
 {
     (void)state;
@@ -274,10 +297,15 @@ static void unreadable_definitions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_in_it),       cmocka_unit_test(same_is_same),
-        cmocka_unit_test(paths_do_not_count),  cmocka_unit_test(allowed_changes),
-        cmocka_unit_test(forbidden_changes),   cmocka_unit_test(changes_of_nets),
-        cmocka_unit_test(the_list_is_limited), cmocka_unit_test(unreadable_definitions),
+        cmocka_unit_test(what_is_in_it),
+        cmocka_unit_test(same_is_same),
+        cmocka_unit_test(paths_do_not_count),
+        cmocka_unit_test(allowed_changes),
+        cmocka_unit_test(forbidden_changes),
+        cmocka_unit_test(changes_of_nets),
+        cmocka_unit_test(precisions_of_layers_follow_the_solver),
+        cmocka_unit_test(the_list_is_limited),
+        cmocka_unit_test(unreadable_definitions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
