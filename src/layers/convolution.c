@@ -8,7 +8,7 @@
  * same weights. Caffe's convolution_param; what is shared with Deconvolution is in window.c.
  *
  * `algorithm` says how: WINOGRAD for windows of 3 x 3 (fewer multiplications, more rounding),
- * DIRECT as above, AUTO the faster one by a rule of the backend's.
+ * DIRECT as above, AUTO the faster one by a rule of the backend's. In bf16 all are direct.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/extent.h"
@@ -56,6 +56,10 @@ static int read_algorithm(const struct ls_layer *layer, struct ls_error *error)
         return 0;
     case LOCKSTEP__CONVOLUTION_PARAMETER__ALGORITHM__WINOGRAD:
         state->attr.algorithm = LS_CONVOLUTION_WINOGRAD;
+        if (layer->bf16)
+            return ls_layer_fail(layer, error, layer->definition->convolution_param, "algorithm",
+                                 "algorithm: AUTO, or precision: FP32 in this layer",
+                                 "WINOGRAD computes in fp32 only");
         if (ls_convolution_suits_winograd(&state->attr))
             return 0;
         return ls_layer_fail(layer, error, layer->definition->convolution_param, "algorithm",

@@ -58,6 +58,22 @@ if "$LOCKSTEP" --version | grep -qE '^isa=avx512'; then
     cmp n_iter_3.safetensors c_iter_3.safetensors || fail "a resume with another instruction set is another training"
 fi
 
+# A layer in FP32 is another one in a training in BF16, and no other one in a training in FP32.
+sed 's/name: "pool1"/name: "pool1" precision: FP32/' lenet_train_test.prototxt >pool_train_test.prototxt
+for solver in lenet bf16; do
+    sed 's/lenet_train_test/pool_train_test/' ${solver}_solver.prototxt >pool_${solver}_solver.prototxt
+done
+expect 5 "another layer 'pool1': precision: BF16, now FP32" -- "$LOCKSTEP" train \
+    --solver pool_bf16_solver.prototxt --resume b_iter_3.safetensors --snapshot-prefix x --iterations 4
+expect 0 -- "$LOCKSTEP" train --solver pool_lenet_solver.prototxt --resume f_iter_3.safetensors \
+    --overwrite --snapshot-prefix x --iterations 4
+
+# Winograd's algorithm is not quietly left out.
+sed 's/kernel_size: 5/& algorithm: WINOGRAD/' lenet_train_test.prototxt >winograd_train_test.prototxt
+sed 's/lenet_train_test/winograd_train_test/' bf16_solver.prototxt >winograd_solver.prototxt
+expect 3 'winograd_train_test.prototxt:[0-9]+:[0-9]+: conv1: WINOGRAD computes in fp32 only' \
+    -- "$LOCKSTEP" plan --solver winograd_solver.prototxt
+
 # Plans.
 expect 0 '^Precision: BF16$' 'plain BF16' '^Bits: any x86-64 computes the same$' -- "$LOCKSTEP" plan --solver bf16_solver.prototxt
 expect 0 '!Precision' '!BF16' -- "$LOCKSTEP" plan --solver lenet_solver.prototxt
