@@ -24,11 +24,12 @@ struct pooling_state {
     int32_t *tables;
     int64_t inside, outside; /* numbers of a plane of x, of y, as they lie */
     int64_t at_once;         /* planes; all, where values are fp32 */
+    bool across;             /* their numbers side by side, as `loops` have it */
     /* Of values in bf16, where these planes are fp32: in scratch memory, counted in floats. */
-    size_t inner_place, outer_place;
+    size_t inner_place, outer_place, row_place, index_place;
 };
 
-enum { NUMBERS_AT_ONCE = 4096 };
+enum { NUMBERS_AT_ONCE = 4096, LANES = 16 };
 
 /* x or dx, the tensor that windows move over, and y or dy. */
 static const struct ls_value *inner_value(const struct ls_op *op)
@@ -165,21 +166,38 @@ static bool find_pairs(struct pooling_state *state, const struct ls_op *op)
     return found;
 }
 
+/* A row of a narrow plane does not fill a register: then the lanes are planes. */
+static bool is_narrow(const struct pooling_state *state, const struct ls_op *op)
+{
+    return op->kind == LS_OP_POOLING && op->input[0]->type == LS_BF16 && !state->paired &&
+           state->windows.axis[2].out <= LANES && state->windows.planes >= LANES / 2;
+}
+
+/* Takes the next `floats` of scratch memory. */
+static size_t take_floats(size_t *taken, size_t floats)
+{
+    size_t place = *taken;
+    *taken += (floats + LANES - 1) / LANES * LANES;
+    return place;
+}
+
 /* Some planes are converted together, so that small ones are not called for one by one. */
 static void place_planes(struct pooling_state *state, struct ls_prepared *prepared)
 {
-    enum { ALIGNED = 16 }; /* floats */
     const int64_t larger = state->inside > state->outside ? state->inside : state->outside;
-    state->at_once = NUMBERS_AT_ONCE / larger;
-    if (state->at_once > state->windows.planes)
+    size_t taken = 0;
+    (void)take_floats(&taken, prepared->scratch_bytes / sizeof(float));
+    state->at_once = state->across ? LANES : NUMBERS_AT_ONCE / larger;
+    if (state->at_once > state->windows.planes && !state->across)
         state->at_once = state->windows.planes;
     if (state->at_once < 1)
         state->at_once = 1;
-    const size_t inner = (size_t)(state->at_once * state->inside + ALIGNED) / ALIGNED * ALIGNED;
-    const size_t outer = (size_t)(state->at_once * state->outside);
-    state->inner_place = (prepared->scratch_bytes / sizeof(float) + ALIGNED) / ALIGNED * ALIGNED;
-    state->outer_place = state->inner_place + inner;
-    prepared->scratch_bytes = (state->outer_place + outer) * sizeof(float);
+    state->inner_place = take_floats(&taken, (size_t)(state->at_once * state->inside));
+    state->outer_place = take_floats(&taken, (size_t)(state->at_once * state->outside));
+    state->row_place = take_floats(&taken, state->across ? (size_t)larger : 0);
+    state->index_place =
+        take_floats(&taken, state->across ? (size_t)(state->at_once * state->outside) : 0);
+    prepared->scratch_bytes = taken * sizeof(float);
 }
 
 /* How many planes from plane p on are the next ones. */
@@ -205,6 +223,9 @@ static int pooling_prepare(struct ls_prepared *prepared, struct ls_error *error)
     state->inside = (int64_t)ls_value_elements(x) / state->windows.planes;
     state->outside = (int64_t)ls_value_elements(outer_value(prepared->op)) / state->windows.planes;
     state->at_once = state->windows.planes;
+    state->across = is_narrow(state, prepared->op);
+    if (state->across)
+        state->loops = &ls_vector_pooling()->blocked16;
     if (prepared->op->kind == LS_OP_POOLING && !state->paired)
         prepared->scratch_bytes = (size_t)state->loops->scratch(&state->windows) * sizeof(float);
     if (x->type == LS_BF16)
@@ -227,6 +248,52 @@ static void pool(const struct ls_op *op, const struct pooling_state *state, int6
         state->loops->average(&windows, x, y, scratch);
 }
 
+/* Planes [p, p + count) side by side in scratch memory, `inside` numbers each; lanes behind the
+ * last plane repeat it. */
+static void gather_planes(const struct ls_op *op, const struct pooling_state *state, int64_t p,
+                          int64_t count, const void *x, float *scratch)
+{
+    float *to = scratch + state->inner_place, *row = scratch + state->row_place;
+    for (int64_t l = 0; l < LANES; l++) {
+        const int64_t plane = p + (l < count ? l : count - 1);
+        const float *numbers = ls_tile_read(op->input[0], x, (size_t)(plane * state->inside),
+                                            (size_t)state->inside, row);
+        for (int64_t i = 0; i < state->inside; i++)
+            to[i * LANES + l] = numbers[i];
+    }
+}
+
+/* And what became of them, plane by plane. */
+static void scatter_planes(const struct ls_op *op, const struct pooling_state *state, int64_t p,
+                           int64_t count, float *scratch, void *y, int32_t *index)
+{
+    const float *from = scratch + state->outer_place;
+    const int32_t *winners = (const int32_t *)(const void *)(scratch + state->index_place);
+    float *row = scratch + state->row_place;
+    for (int64_t l = 0; l < count; l++) {
+        const int64_t first = (p + l) * state->outside;
+        for (int64_t i = 0; i < state->outside; i++)
+            row[i] = from[i * LANES + l];
+        ls_tile_end(op->output[0], y, (size_t)first, (size_t)state->outside, row);
+        for (int64_t i = 0; index != NULL && i < state->outside; i++)
+            index[first + i] = winners[i * LANES + l];
+    }
+}
+
+static void pool_across(const struct ls_op *op, const struct pooling_state *state, void *const *in,
+                        void *const *out, float *scratch)
+{
+    int32_t *index = op->outputs > 1 ? out[1] : NULL;
+    int32_t *winners = (int32_t *)(void *)(scratch + state->index_place);
+    for (int64_t p = 0, count; p < state->windows.planes; p += count) {
+        count = next_planes(state, p);
+        gather_planes(op, state, p, count, in[0], scratch);
+        pool(op, state, 1, scratch + state->inner_place, scratch + state->outer_place,
+             index != NULL ? winners : NULL, scratch);
+        scatter_planes(op, state, p, count, scratch, out[0], index);
+    }
+}
+
 static int pooling_run(const struct ls_prepared *prepared, void *local, void *const *in,
                        void *const *out, void *scratch, const struct ls_context *context)
 {
@@ -237,6 +304,10 @@ static int pooling_run(const struct ls_prepared *prepared, void *local, void *co
     float *inner = (float *)scratch + state->inner_place;
     float *outer = (float *)scratch + state->outer_place;
     int32_t *index = op->outputs > 1 ? out[1] : NULL;
+    if (state->across) {
+        pool_across(op, state, in, out, scratch);
+        return 0;
+    }
     for (int64_t p = 0, count; p < state->windows.planes; p += count) {
         count = next_planes(state, p);
         const size_t from = (size_t)(p * state->inside), to = (size_t)(p * state->outside);
