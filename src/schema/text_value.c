@@ -9,7 +9,10 @@
 #include "schema/suggest.h"
 #include "schema/text_read.h"
 
-enum { CANDIDATES_MAX = 160 }; /* names that may have been meant */
+enum {
+    CANDIDATES_MAX = 160, /* names that may have been meant */
+    FEW = 4               /* so many values are listed whatever was meant */
+};
 
 const char *ls_token_shown(const struct ls_token *token, char buffer[48])
 {
@@ -194,7 +197,8 @@ static enum ls_scalar_result read_bool(struct ls_text_reader *reader,
     return LS_SCALAR_OK;
 }
 
-/* Appends "one of A, B, C; did you mean 'A'?". */
+/* "one of A, B, C"; where they are more than a few, and one is near to what was found, "'A' or
+ * another value of TYPE". */
 static void describe_enum(const ProtobufCEnumDescriptor *type, const struct ls_token *token,
                           char *text, size_t size)
 {
@@ -211,7 +215,7 @@ static void describe_enum(const ProtobufCEnumDescriptor *type, const struct ls_t
     const char *meant = ls_suggest(word, names, count);
     if (token->kind == LS_TOKEN_STRING && length < size)
         snprintf(text + length, size - length, " without quotes");
-    else if (meant != NULL) /* of a long list the end goes, not what was meant */
+    else if (meant != NULL && count > FEW)
         snprintf(text, size, "'%s' or another value of %s", meant, type->short_name);
 }
 

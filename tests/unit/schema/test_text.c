@@ -160,8 +160,7 @@ static void wrong_values(void **state)
     static const struct example examples[] = {
         {LAYER, "type: Convolution",
          "f:1:7: field 'type' takes a string in quotes, found 'Convolution'"},
-        {LAYER, "phase: TRAINN",
-         "f:1:8: field 'phase' takes 'TRAIN' or another value of Phase, found 'TRAINN'"},
+        {LAYER, "phase: TRAINN", "f:1:8: field 'phase' takes one of TRAIN, TEST, found 'TRAINN'"},
         {LAYER, "phase: 7", "f:1:8: field 'phase' takes one of TRAIN, TEST, found '7'"},
         {LAYER, "phase: 'TEST'",
          "f:1:8: field 'phase' takes one of TRAIN, TEST without quotes, found ''TEST''"},
