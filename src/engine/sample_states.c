@@ -4,21 +4,16 @@
 
 #include <string.h>
 
+#include "base/align.h"
 #include "base/memory.h"
 #include "engine/pass.h"
 #include "ir/layer.h"
 #include "transport/comm.h"
 
 enum {
-    ALIGNMENT = 64,
     WORD = 4, /* what ranks exchange is a multiple of this */
     NO_RANK = -1
 };
-
-static size_t sample_states_round_up(size_t bytes, size_t unit)
-{
-    return (bytes + unit - 1) / unit * unit;
-}
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
@@ -54,12 +49,12 @@ static size_t sample_states_place(const struct ls_graph *graph, int64_t rows,
     for (size_t i = 0; i < graph->sample_state_count; i++) {
         struct ls_state_tensor tensor = sample_states_describe(&graph->sample_states[i], rows);
         tensor.offset = bytes;
-        bytes += sample_states_round_up(tensor.bytes, ALIGNMENT);
+        bytes += ls_align(tensor.bytes);
         *row_bytes += tensor.runs * tensor.run;
         if (tensors != NULL)
             tensors[i] = tensor;
     }
-    *row_bytes = sample_states_round_up(*row_bytes, WORD);
+    *row_bytes = (*row_bytes + WORD - 1) / WORD * WORD;
     return bytes;
 }
 

@@ -18,8 +18,7 @@ static void accumulate(const struct ls_call *call)
 
 static void record(const struct ls_call *call)
 {
-    const struct ls_record_attr *attr = &call->op->attr.record;
-    const size_t numbers = (size_t)(attr->rows * attr->columns);
+    const size_t numbers = (size_t)ls_size(call->op->input[0]);
     memcpy(call->context->factor.rows, call->in[0], numbers * sizeof(float));
     ls_plain_sums.largest(call->in[0], numbers, call->context->factor.largest, NULL);
 }

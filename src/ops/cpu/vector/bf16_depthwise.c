@@ -19,11 +19,6 @@ enum {
     STATE = 3 * CHANNELS /* floats of a tap */
 };
 
-static inline float widen(uint16_t bits)
-{
-    return ls_bits_float((uint32_t)bits << 16);
-}
-
 static void spread(const uint16_t *x, size_t plane, size_t channels, size_t count, float *places)
 {
     for (size_t c = channels; c < CHANNELS; c++)
@@ -31,7 +26,7 @@ static void spread(const uint16_t *x, size_t plane, size_t channels, size_t coun
             places[i * CHANNELS + c] = 0;
     for (size_t c = 0; c < channels; c++)
         for (size_t i = 0; i < count; i++)
-            places[i * CHANNELS + c] = widen(x[c * plane + i]);
+            places[i * CHANNELS + c] = ls_widen_bf16(x[c * plane + i]);
 }
 
 /* ---- Chains over taps ------------------------------------------------------------------------ */

@@ -171,7 +171,7 @@ FUSED static void over_lines(const struct ls_bf16_over_lines *all)
 
 static inline float widen_one(uint16_t bits)
 {
-    return ls_bits_float((uint32_t)bits << 16);
+    return ls_widen_bf16(bits);
 }
 
 #if LS_ISA_IS(AVX512)

@@ -5,21 +5,10 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-enum { F32_INFINITE = 0x7f800000 };
-
-static ALWAYS_INLINE float bent(float z, bool relu, float slope)
+static ALWAYS_INLINE float relu(float z, float slope)
 {
     float below = slope == 0 ? 0 : slope * z;
-    return relu && z <= 0 ? below : z;
-}
-
-/* As ir/convert.h has it. */
-static ALWAYS_INLINE uint16_t rounded(float z)
-{
-    uint32_t bits = ls_float_bits(z);
-    uint32_t nearest = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    uint32_t quiet = bits >> 16 | 0x40;
-    return (uint16_t)((bits & 0x7fffffff) > F32_INFINITE ? quiet : nearest);
+    return z <= 0 ? below : z;
 }
 
 /* A bias is added where it lies: a loop with an addition that is done for nothing would be longer
@@ -43,10 +32,10 @@ static ALWAYS_INLINE void write_bf16(const struct ls_bf16_ends *ends, const floa
     const float slope = ends->slope;
     if (ends->relu)
         for (size_t i = 0; i < n; i++)
-            y[i] = rounded(bent(x[i], true, slope));
+            y[i] = ls_round_bf16(relu(x[i], slope));
     else
         for (size_t i = 0; i < n; i++)
-            y[i] = rounded(x[i]);
+            y[i] = ls_round_bf16(x[i]);
 }
 
 static ALWAYS_INLINE void write_f32(const struct ls_bf16_ends *ends, const float *restrict x,
@@ -55,7 +44,7 @@ static ALWAYS_INLINE void write_f32(const struct ls_bf16_ends *ends, const float
     const float slope = ends->slope;
     if (ends->relu)
         for (size_t i = 0; i < n; i++)
-            y[i] = bent(x[i], true, slope);
+            y[i] = relu(x[i], slope);
     else
         memcpy(y, x, n * sizeof *y);
 }

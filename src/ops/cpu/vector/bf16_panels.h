@@ -118,7 +118,7 @@ static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
 
 static inline void widen(const uint16_t *from, float *to)
 {
-    *to = ls_bits_float((uint32_t)*from << 16);
+    *to = ls_widen_bf16(*from);
 }
 
 static inline void split_line(const uint16_t *from, float *even, float *odd)
