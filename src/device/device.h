@@ -86,8 +86,8 @@ struct ls_device {
     void (*give_thread_back)(int threads);
     /* (optional) Chooses the instruction set, before the first net is planned. */
     int (*select_isa)(const char *name, struct ls_error *error);
-    /* Where there is select_isa: whether what is in use is this one, or computes all that it does
-     * with the same bits beside what it has more ("amx" and "avx512"). */
+    /* Where there is select_isa: whether the set in use has this name, or contains the set of this
+     * name and gives its bits ("amx" contains "avx512"). */
     bool (*computes_with)(const char *name);
     /* (optional) What `lockstep --version` says of it: lines "key=value". */
     int (*describe)(struct ls_text *text, struct ls_error *error);

@@ -27,7 +27,7 @@ static bool loss_reaches(struct ls_graph *graph, const struct ls_layer *layer)
     return false;
 }
 
-/* Decides which of the layer's gradients anybody wants. */
+/* Decides which of the layer's gradients are wanted; false: none. */
 static bool choose_targets(struct ls_layer *layer)
 {
     bool any = false;

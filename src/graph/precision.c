@@ -1,4 +1,4 @@
-/* Element types of values in layers that compute with bf16 (docs/numerics.md, "Precision").
+/* Element types of values in layers that compute with bf16 (docs/numerics.md, section 16).
  *
  * Ops say by their records which of their outputs are rounded (ir/ops.def: outputs), and which of
  * their inputs, as products of bf16 numbers (rounded_inputs). Everything else is fp32. What does

@@ -119,12 +119,12 @@ static bool serves(const struct copy *known, const struct ls_op *reader,
            (known->reader->layer == reader->layer && known->reader->backward == reader->backward);
 }
 
-/* Appends the step that copies `from` to `to`, for `reader`. Where no reorder leads from one layout
- * to the other, for layers that share a parameter may see other axes in it (transposed, or cut into
- * groups), two do, over Caffe's order. */
 static int convert(struct layout_pass *pass, const struct ls_op *reader, struct ls_value **slot,
                    const struct ls_layout *layout, enum ls_dtype type);
 
+/* Appends the step that copies `from` to `to`, for `reader`. Where no reorder leads from one layout
+ * to the other, for layers that share a parameter may see other axes in it (transposed, or cut into
+ * groups), two do, over Caffe's order. */
 static int add_reorder(struct layout_pass *pass, const struct ls_op *reader, struct ls_value *from,
                        struct ls_value *to)
 {

@@ -30,7 +30,7 @@ bool ls_cpu_isa_supported(enum ls_isa isa);
  * are prepared, and not while any of them runs. */
 int ls_cpu_isa_select(const char *name, struct ls_error *error);
 
-/* Whether the one in use has this name, or is AMX and this its AVX-512. */
+/* Whether the set in use has this name, or is "amx" where the name is "avx512". */
 bool ls_cpu_computes_with(const char *name);
 
 /* AMX multiplies tiles of bf16 and concerns no other kernel. A process must ask the system for it,

@@ -19,12 +19,12 @@ static inline size_t ls_tile_count(const struct ls_value *value, size_t left)
     return value->type == LS_BF16 && left > LS_TILE ? LS_TILE : left;
 }
 
-/* Numbers [from, from + count) of an array of the value: where they are, or copies in `tile`. */
+/* Numbers [from, from + count) of an array of the value: where they lie, or as copies in `tile`. */
 const float *ls_tile_read(const struct ls_value *value, const void *array, size_t from,
                           size_t count, float *tile);
-/* Where numbers from `from` on are to be written: where they belong, or `tile`; */
+/* Where a loop is to write numbers from `from` on: into the array, or into `tile`. */
 float *ls_tile_begin(const struct ls_value *value, void *array, size_t from, float *tile);
-/* and when they are. */
+/* Call it when they are written, with what ls_tile_begin returned: rounds them into the array. */
 void ls_tile_end(const struct ls_value *value, void *array, size_t from, size_t count,
                  const float *tile);
 

@@ -1,5 +1,5 @@
 /* Products of matrices of bf16, with the same bits on every x86-64: with AMX, AVX-512, AVX2, or
- * without any of them (docs/numerics.md, "BF16").
+ * without any of them (docs/numerics.md, section 16).
  *
  *     out[i, j] = sum over the terms k of a[i, k] b[j, k]
  *

@@ -8,7 +8,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 
-/* Lane i of `lane` and of those behind it, as the halves of a register have them. */
+/* Part k of 16 lanes of doubles: those of the lower and of the upper half of a register. */
 #define LOW(lanes)  (lanes)[2 * k]
 #define HIGH(lanes) (lanes)[2 * k + 1]
 
@@ -47,7 +47,7 @@ static void ROWS(row_squares)(const NUMBER *restrict x, int64_t n, float shift,
         lane[i - whole] += square_of(GET(x[i]) - shift);
 }
 
-/* dz of value i; */
+/* dz of value i. */
 static ALWAYS_INLINE float ROWS(behind)(const struct channel *channel, const NUMBER *x,
                                         const NUMBER *y, float dy, int64_t i, enum gate gate)
 {
@@ -58,7 +58,7 @@ static ALWAYS_INLINE float ROWS(behind)(const struct channel *channel, const NUM
     return z > 0 ? dy : channel->slope * dy;
 }
 
-/* of a register from value i on. */
+/* The same of the values from i on that a register holds. */
 static ALWAYS_INLINE LS_REGISTER ROWS(all_behind)(const struct wide_channel *channel,
                                                   const NUMBER *x, const NUMBER *y, LS_REGISTER dy,
                                                   int64_t i, enum gate gate)
