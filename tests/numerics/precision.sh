@@ -78,6 +78,8 @@ expect 3 'winograd_train_test.prototxt:[0-9]+:[0-9]+: conv1: WINOGRAD computes i
 expect 0 '^Precision: BF16$' 'plain BF16' '^Bits: any x86-64 computes the same$' -- "$LOCKSTEP" plan --solver bf16_solver.prototxt
 expect 0 '!Precision' '!BF16' -- "$LOCKSTEP" plan --solver lenet_solver.prototxt
 expect 0 '"bf16_layers": 0' -- "$LOCKSTEP" plan --solver lenet_solver.prototxt --json
+expect 0 '^warning: convolution of layer .conv1. .* has only a slow kernel here: lockstep:bf16:sse41' -- \
+    "$LOCKSTEP" plan --solver bf16_solver.prototxt --isa sse41
 sed 's/name: "conv1"/name: "conv1" precision: FP32/' lenet_train_test.prototxt >mixed_train_test.prototxt
 sed 's/lenet_train_test/mixed_train_test/' bf16_solver.prototxt >mixed_solver.prototxt
 expect 0 '^Precision: BF16 in [1-9] of [1-9] layers$' -- "$LOCKSTEP" plan --solver mixed_solver.prototxt

@@ -14,6 +14,13 @@ int ls_own_prepare(struct ls_prepared *prepared, struct ls_error *error)
     return 0;
 }
 
+int ls_own_prepare_bf16(struct ls_prepared *prepared, const char *name)
+{
+    snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:bf16:%s", name);
+    prepared->slow = ls_cpu_isa() < LS_ISA_AVX2;
+    return 0;
+}
+
 void ls_own_release(struct ls_prepared *prepared)
 {
     ls_free(prepared->state);

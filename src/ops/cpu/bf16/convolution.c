@@ -12,7 +12,6 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/bf16/convolution.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -396,9 +395,7 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
         return status;
     }
     prepared->scratch_bytes = scratch_of(op, state);
-    snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:bf16:%s",
-             ls_bf16_tiles_name());
-    return 0;
+    return ls_own_prepare_bf16(prepared, ls_bf16_tiles_name());
 }
 
 static int positions_run(const struct ls_prepared *prepared, void *local, void *const *in,

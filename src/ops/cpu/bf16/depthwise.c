@@ -8,7 +8,6 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/bf16_depthwise.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -183,9 +182,7 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     if (prepared->op->kind == LS_OP_DECONVOLUTION_WEIGHTS)
         sums = ls_bf16_sum_scratch(state->convolution);
     prepared->scratch_bytes = bytes > sums ? bytes : sums;
-    snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:bf16:%s",
-             ls_cpu_isa_name(ls_cpu_isa()));
-    return 0;
+    return ls_own_prepare_bf16(prepared, ls_cpu_isa_name(ls_cpu_isa()));
 }
 
 /* ---- Forward and by data --------------------------------------------------------------------- */

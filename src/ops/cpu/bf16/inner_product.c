@@ -4,7 +4,6 @@
  * whose lines come first in memory is transposed as little as possible: weights never are.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <stdio.h>
 #include <string.h>
 
 #include "ops/cpu/bf16/product.h"
@@ -189,9 +188,7 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     const size_t bytes = ls_bf16_product_scratch(size[0], size[1], size[2]);
     if (bytes > prepared->scratch_bytes)
         prepared->scratch_bytes = bytes;
-    snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:bf16:%s",
-             ls_bf16_tiles_name());
-    return 0;
+    return ls_own_prepare_bf16(prepared, ls_bf16_tiles_name());
 }
 
 #define BF16_KERNEL(kernel, op, words, runs)                                                       \
