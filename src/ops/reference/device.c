@@ -33,11 +33,9 @@ static const struct ls_compute *compute_of(enum ls_op_kind kind)
     const struct ls_compute *const tables[] = {ls_ref_elements, ls_ref_losses, ls_ref_norms,
                                                ls_ref_windows, ls_ref_gradients};
     static const struct ls_compute none;
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
-        const struct ls_compute *compute = &tables[t][kind];
-        if (memcmp(compute, &none, sizeof none) != 0)
-            return compute;
-    }
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        if (memcmp(&tables[t][kind], &none, sizeof none) != 0)
+            return &tables[t][kind];
     return NULL;
 }
 
