@@ -97,12 +97,9 @@ static void compare(const struct result *first, struct result other, int losses_
     free(other.state.data);
 }
 
-/* Returns whether the net trained to the end. `precision` is the solver's; NULL: it says none. */
-static bool check_net(uint64_t seed, const char *precision)
+/* Returns whether the net trained to the end; frees the text. */
+static bool check_net(uint64_t seed, struct ls_text text)
 {
-    struct ls_text text = make_random_net(seed);
-    if (precision != NULL)
-        ls_text_format(&text, "precision: %s\n", precision);
     assert_false(text.failed);
     struct lockstep_solver *solver = load_solver("%s", text.data);
     size_t most[WORKERS_MAX], least;
@@ -140,7 +137,7 @@ static void random_nets_give_same_bits_in_every_run(void **state)
     uint64_t first = 1, count = 20, trained = 0;
     choose_nets(&first, &count);
     for (uint64_t seed = first; seed < first + count; seed++)
-        trained += check_net(seed, NULL);
+        trained += check_net(seed, make_random_net(seed));
     assert_true(trained * 10 >= count * 9); /* else the generator makes nets of little use */
     assert_true(count < 20 || (factored > 0 && recomputed > 0));
 }
@@ -150,8 +147,21 @@ static void random_nets_in_bf16_give_same_bits_in_every_run(void **state)
     (void)state;
     uint64_t first = 31, count = 8, trained = 0;
     choose_nets(&first, &count);
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        struct ls_text text = make_random_net(seed);
+        ls_text_format(&text, "precision: BF16\n");
+        trained += check_net(seed, text);
+    }
+    assert_true(trained * 10 >= count * 8);
+}
+
+static void random_nets_of_mixed_precision_give_same_bits_in_every_run(void **state)
+{
+    (void)state;
+    uint64_t first = 51, count = 6, trained = 0;
+    choose_nets(&first, &count);
     for (uint64_t seed = first; seed < first + count; seed++)
-        trained += check_net(seed, "BF16");
+        trained += check_net(seed, make_random_mixed_net(seed));
     assert_true(trained * 10 >= count * 8);
 }
 
@@ -160,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_nets_give_same_bits_in_every_run),
         cmocka_unit_test(random_nets_in_bf16_give_same_bits_in_every_run),
+        cmocka_unit_test(random_nets_of_mixed_precision_give_same_bits_in_every_run),
     };
     write_random_net_data();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,3 +110,23 @@ struct ls_text make_random_net(uint64_t seed)
         EMIT("follow_groups: true\n");
     return net->text;
 }
+
+struct ls_text make_random_mixed_net(uint64_t seed)
+{
+    static const char *const precisions[] = {"", " precision: BF16", " precision: BF16",
+                                             " precision: FP32"};
+    static const char layer[] = "layer {";
+    struct random_net made = {.key = ls_random_key(seed, LS_RANDOM_TEST, "precision")},
+                      *net = &made;
+    struct ls_text plain = make_random_net(seed);
+    const char *from = plain.data;
+    EMIT("precision: %s\n", toss(net) ? "BF16" : "FP32");
+    for (const char *next; (next = strstr(from, layer)) != NULL; from = next) {
+        next += sizeof layer - 1;
+        EMIT("%.*s%s", (int)(next - from), from, precisions[draw(net, 0, 3)]);
+    }
+    EMIT("%s", from);
+    net->text.failed |= plain.failed;
+    ls_text_free(&plain);
+    return net->text;
+}

@@ -14,4 +14,7 @@ void write_random_net_data(void);
 /* Text of a solver; free it with ls_text_free. An update has at least 7 micro-batches. */
 struct ls_text make_random_net(uint64_t seed);
 
+/* The same net with layers in FP32, in BF16, and in the precision of the solver, drawn too. */
+struct ls_text make_random_mixed_net(uint64_t seed);
+
 #endif
