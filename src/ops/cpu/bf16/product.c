@@ -5,8 +5,8 @@
  *         for each piece of the terms, in order:
  *             panels of a for all rows of the part   in the second cache
  *             for some columns of the part:
- *                 a panel of b                       in the first cache
- *                 for each panel of a: a tile of c
+ *                 panels of b, one or a few          in the first cache
+ *                 for each panel of b, for each panel of a: a tile of c
  *         write what is finished
  *
  * An operand that is not in memory is read into a small block first, which is packed from there.
@@ -22,6 +22,7 @@ enum {
     C_ROWS = 512,              /* of a part of the result, at most */
     C_ELEMENTS = 1 << 17,      /* of a part, at most */
     C_ELEMENTS_ONCE = 1 << 15, /* where one piece has all terms, and each element is written once */
+    B_BYTES = 36 << 10,        /* of panels of b that are packed together, if they are several */
     READ_BYTES = LS_BF16_READ_LINES * LS_BF16_READ_TERMS * sizeof(uint16_t)
 };
 
@@ -30,7 +31,8 @@ struct plan {
     const struct ls_vector_bf16_product *vector;
     int64_t rows, columns;     /* of a part of the result */
     int64_t depth;             /* of a piece of the terms */
-    size_t panel;              /* bytes of a panel of a */
+    size_t a_panel, b_panel;   /* bytes of a panel */
+    int64_t b_panels;          /* that are packed together */
     size_t read, a, b, c, end; /* offsets in scratch */
 };
 
@@ -76,10 +78,13 @@ static struct plan make_plan(const struct ls_vector_bf16_product *vector, int64_
     const int64_t room =
         vector->pad_a != NULL ? rounded_up(plan.depth, LS_BF16_READ_TERMS) : plan.depth;
     const size_t a_line = (size_t)room / LS_BF16_BLOCK * vector->block_bytes;
-    plan.panel = vector->rows * a_line;
+    plan.a_panel = vector->rows * a_line;
+    plan.b_panel = vector->columns * line;
+    plan.b_panels = smaller(B_BYTES / (int64_t)plan.b_panel, LS_BF16_READ_LINES / columns);
+    plan.b_panels = plan.b_panels > 1 ? plan.b_panels : 1;
     plan.a = READ_BYTES;
     plan.b = plan.a + (size_t)plan.rows * a_line;
-    plan.c = plan.b + plan.vector->columns * line;
+    plan.c = plan.b + (size_t)plan.b_panels * plan.b_panel;
     plan.end = plan.c + (size_t)(plan.rows * plan.columns) * sizeof(float);
     return plan;
 }
@@ -114,7 +119,7 @@ static void pack_some_rows(const struct part *part, int64_t i, int64_t count, in
     const struct ls_bf16_operand *operand = &part->product->a;
     const int64_t rows = (int64_t)vector->rows;
     const size_t blocks = (size_t)((begin - part->begin) / LS_BF16_BLOCK);
-    char *a = part->scratch + plan->a + (size_t)(i / rows) * plan->panel +
+    char *a = part->scratch + plan->a + (size_t)(i / rows) * plan->a_panel +
               blocks * vector->rows * vector->block_bytes;
     if (vector->pad_a != NULL && operand->read != NULL && !operand->by_term) {
         operand->read(operand, part->i + i, count, begin, end, (uint16_t *)(void *)a,
@@ -123,7 +128,7 @@ static void pack_some_rows(const struct part *part, int64_t i, int64_t count, in
         return;
     }
     struct ls_bf16_lines lines = look_at(part, operand, part->i + i, count, begin, end);
-    for (int64_t left = count; left > 0; left -= rows, a += plan->panel) {
+    for (int64_t left = count; left > 0; left -= rows, a += plan->a_panel) {
         lines.lines = (size_t)smaller(rows, left);
         vector->pack_a(&lines, a);
         lines.data += (size_t)rows * (lines.by_term ? 1 : lines.pitch);
@@ -143,28 +148,34 @@ static void pack_rows(const struct part *part)
         }
 }
 
-/* A panel of columns [j, j + count) of the part, with a piece of the terms. */
+/* Panels of columns [j, j + count) of the part, with a piece of the terms. */
 static void pack_columns(const struct part *part, int64_t j, int64_t count)
 {
-    const struct ls_vector_bf16_product *vector = part->plan->vector;
-    const struct ls_bf16_operand *operand = &part->product->b;
-    char *b = part->scratch + part->plan->b;
+    const struct plan *plan = part->plan;
+    const struct ls_vector_bf16_product *vector = plan->vector;
+    const int64_t columns = (int64_t)vector->columns;
     for (int64_t begin = part->begin, end; begin < part->end; begin = end) {
         end = smaller(begin + LS_BF16_READ_TERMS, part->end);
-        const struct ls_bf16_lines lines = look_at(part, operand, part->j + j, count, begin, end);
-        vector->pack_b(&lines, b);
-        b += (size_t)((end - begin) / LS_BF16_BLOCK) * vector->columns * vector->block_bytes;
+        struct ls_bf16_lines lines =
+            look_at(part, &part->product->b, part->j + j, count, begin, end);
+        char *b =
+            part->scratch + plan->b +
+            (size_t)((begin - part->begin) / LS_BF16_BLOCK) * vector->columns * vector->block_bytes;
+        for (int64_t left = count; left > 0; left -= columns, b += plan->b_panel) {
+            lines.lines = (size_t)smaller(columns, left);
+            vector->pack_b(&lines, b);
+            lines.data += (size_t)columns * (lines.by_term ? 1 : lines.pitch);
+        }
     }
 }
 
-/* Columns [j, j + count) of the part, which fill a panel, with all rows. */
-static void multiply_columns(const struct part *part, int64_t j, int64_t count)
+/* Columns [j, j + count) of the part, which are those of a panel, with all rows. */
+static void multiply_columns(const struct part *part, int64_t j, int64_t count, const char *b)
 {
     const struct plan *plan = part->plan;
     const int64_t rows = (int64_t)plan->vector->rows;
-    pack_columns(part, j, count);
     struct ls_bf16_tile tile = {.a = part->scratch + plan->a,
-                                .b = part->scratch + plan->b,
+                                .b = b,
                                 .terms = (size_t)(part->end - part->begin),
                                 .c = (float *)(void *)(part->scratch + plan->c) + j,
                                 .pitch = (size_t)plan->columns,
@@ -174,8 +185,22 @@ static void multiply_columns(const struct part *part, int64_t j, int64_t count)
     for (int64_t i = 0; i < part->rows; i += rows) {
         tile.rows = (size_t)smaller(rows, part->rows - i);
         plan->vector->multiply(&tile);
-        tile.a = (const char *)tile.a + plan->panel;
+        tile.a = (const char *)tile.a + plan->a_panel;
         tile.c += (size_t)rows * tile.pitch;
+    }
+}
+
+/* All columns of the part, some panels at a time, with a piece of the terms. */
+static void multiply_panels(const struct part *part)
+{
+    const struct plan *plan = part->plan;
+    const int64_t columns = (int64_t)plan->vector->columns, most = plan->b_panels * columns;
+    for (int64_t j = 0; j < part->columns; j += most) {
+        const int64_t count = smaller(most, part->columns - j);
+        const char *b = part->scratch + plan->b;
+        pack_columns(part, j, count);
+        for (int64_t k = 0; k < count; k += columns, b += plan->b_panel)
+            multiply_columns(part, j + k, smaller(columns, count - k), b);
     }
 }
 
@@ -183,7 +208,6 @@ static void multiply_part(struct part *part)
 {
     const struct ls_bf16_product *product = part->product;
     const struct plan *plan = part->plan;
-    const int64_t columns = (int64_t)plan->vector->columns;
     float *c = (float *)(void *)(part->scratch + plan->c);
     if (product->depth == 0)
         memset(c, 0, (size_t)(plan->rows * plan->columns) * sizeof *c);
@@ -192,8 +216,7 @@ static void multiply_part(struct part *part)
         /* Panels with all terms are there since the columns before. */
         if (part->j == 0 || plan->depth < product->depth)
             pack_rows(part);
-        for (int64_t j = 0; j < part->columns; j += columns)
-            multiply_columns(part, j, smaller(columns, part->columns - j));
+        multiply_panels(part);
     }
     product->write(product, part->i, part->rows, part->j, part->columns, c, (size_t)plan->columns);
 }

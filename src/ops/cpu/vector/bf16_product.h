@@ -17,7 +17,7 @@
 enum { LS_BF16_BLOCK = 32 }; /* terms */
 
 /* What ls_bf16_operand.read is asked for at once, at most. */
-enum { LS_BF16_READ_LINES = 64, LS_BF16_READ_TERMS = 192 };
+enum { LS_BF16_READ_LINES = 96, LS_BF16_READ_TERMS = 192 };
 
 /* `lines` lines with `terms` terms in memory, as ls_bf16_operand.read writes them. */
 struct ls_bf16_lines {

@@ -47,33 +47,34 @@ static inline size_t cut(const struct ls_bf16_run *run, size_t runs, int64_t ste
     return pieces;
 }
 
-static inline void put(uint16_t *to, __mmask32 most, __m512i numbers)
+/* One piece of every row: masks stay in registers. */
+static void copy_piece(const struct piece *piece, const uint16_t *data, int64_t plane, size_t rows,
+                       uint16_t *to, size_t pitch)
 {
+    const __mmask32 low = piece->low, most = piece->most;
+    data += piece->from;
+    to += piece->to;
     if (most == UINT32_MAX)
-        _mm512_storeu_si512(to, numbers);
+        for (size_t row = 0; row < rows; row++, data += plane, to += pitch)
+            _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16(low, data));
     else
-        _mm512_mask_storeu_epi16(to, most, numbers);
+        for (size_t row = 0; row < rows; row++, data += plane, to += pitch)
+            _mm512_mask_storeu_epi16(to, most, _mm512_maskz_loadu_epi16(low, data));
 }
 
-static inline void copy_pieces(const struct piece *piece, size_t pieces, const uint16_t *data,
-                               uint16_t *to)
-{
-    for (size_t i = 0; i < pieces; i++, piece++)
-        put(to + piece->to, piece->most, _mm512_maskz_loadu_epi16(piece->low, data + piece->from));
-}
-
-/* Every second number. */
-static inline void copy_seconds(const struct piece *piece, size_t pieces, const uint16_t *data,
-                                uint16_t *to)
+/* The same of every second number. */
+static void copy_seconds(const struct piece *piece, const uint16_t *data, int64_t plane,
+                         size_t rows, uint16_t *to, size_t pitch)
 {
     const __m512i even =
         _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26,
                          24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-    for (size_t i = 0; i < pieces; i++, piece++) {
-        const uint16_t *from = data + piece->from;
-        const __m512i low = _mm512_maskz_loadu_epi16(piece->low, from);
-        const __m512i high = _mm512_maskz_loadu_epi16(piece->high, from + HALVES);
-        put(to + piece->to, piece->most, _mm512_permutex2var_epi16(low, even, high));
+    data += piece->from;
+    to += piece->to;
+    for (size_t row = 0; row < rows; row++, data += plane, to += pitch) {
+        const __m512i low = _mm512_maskz_loadu_epi16(piece->low, data);
+        const __m512i high = _mm512_maskz_loadu_epi16(piece->high, data + HALVES);
+        _mm512_mask_storeu_epi16(to, piece->most, _mm512_permutex2var_epi16(low, even, high));
     }
 }
 
@@ -103,11 +104,11 @@ static void copy(const struct ls_bf16_run *run, size_t runs, const uint16_t *dat
     if (step <= 2) {
         struct piece piece[PIECES_MAX];
         const size_t pieces = cut(run, runs, step, pitch, piece);
-        for (size_t row = 0; row < rows; row++, data += plane, to += pitch)
+        for (size_t i = 0; i < pieces; i++)
             if (step == 1)
-                copy_pieces(piece, pieces, data, to);
+                copy_piece(&piece[i], data, plane, rows, to, pitch);
             else
-                copy_seconds(piece, pieces, data, to);
+                copy_seconds(&piece[i], data, plane, rows, to, pitch);
         return;
     }
 #endif
