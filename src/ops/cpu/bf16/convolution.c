@@ -16,20 +16,11 @@
 
 #include "base/memory.h"
 #include "ops/cpu/bf16/direct.h"
+#include "ops/cpu/bf16/kernel.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/primitive.h"
 
-enum { ONE = 0x3f80, PIECE = 512 };
-
-static bool accepts(const struct ls_op *op)
-{
-    return op->bf16;
-}
-
-static bool takes_bf16(const struct ls_op *op)
-{
-    return op->bf16;
-}
+enum { PIECE = 512 };
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -199,7 +190,8 @@ static void run_positions(const struct ls_bf16_convolution *convolution, const u
                                         .class = &convolution->classes[c]};
         struct ls_bf16_windows windows = ls_bf16_class_windows(convolution, weights.class, from);
         struct places places = make_places(convolution, weights.class, bf16);
-        const size_t step = (size_t)(channels * places.plane) * (bf16 ? 2 : 4);
+        const size_t step =
+            (size_t)(channels * places.plane) * ls_dtype_size(bf16 ? LS_BF16 : LS_F32);
         for (int64_t g = 0; g < convolution->groups; g++) {
             weights.data = w + g * group;
             places.data = (char *)to + (size_t)g * step;
@@ -283,7 +275,7 @@ static void read_ones(const struct ls_bf16_operand *operand, int64_t first, int6
 {
     (void)operand, (void)first, (void)count;
     for (int64_t k = begin; k < end; k++, to += pitch)
-        *to = ONE;
+        *to = LS_BF16_ONE;
 }
 
 static void write_sums(const struct ls_bf16_product *product, int64_t i, int64_t rows, int64_t j,
@@ -320,13 +312,9 @@ void ls_bf16_sum_planes(const struct ls_bf16_convolution *convolution, const uin
 /* Activations plain; weights that are read lie in the order of terms. */
 static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct ls_error *error)
 {
-    for (int i = 0; i < op->inputs; i++)
-        result->in[i] = &ls_layout_plain;
-    for (int i = 0; i < op->outputs; i++)
-        result->out[i] = &ls_layout_plain;
+    LS_TRY(ls_bf16_layouts(op, result, error));
     if (ls_primitive_pass(op) == LS_PASS_WEIGHTS)
         return 0;
-    result->in_type[1] = LS_BF16;
     return ls_layout_channels_last(&op->input[1]->shape, &result->in[1], error);
 }
 
@@ -442,27 +430,16 @@ static int transposed_weights_run(const struct ls_prepared *prepared, void *loca
     return 0;
 }
 
-#define BF16_KERNEL(kernel, op, words, runs)                                                       \
-    const struct ls_kernel kernel = {                                                              \
-        .kind = op,                                                                                \
-        .bits = LS_BITS_DEFINED,                                                                   \
-        .name = words,                                                                             \
-        .accepts = accepts,                                                                        \
-        .takes_bf16 = takes_bf16,                                                                  \
-        .layouts = layouts,                                                                        \
-        .prepare = prepare,                                                                        \
-        .release = release,                                                                        \
-        .run = runs,                                                                               \
-        .in_place = -1,                                                                            \
-    }
+#define KERNEL(kernel, op, words, run)                                                             \
+    LS_BF16_KERNEL(kernel, op, words, ls_bf16_accepts, layouts, prepare, release, run)
 
-BF16_KERNEL(ls_kernel_bf16_convolution, LS_OP_CONVOLUTION, "bf16 convolution", positions_run);
-BF16_KERNEL(ls_kernel_bf16_convolution_data, LS_OP_CONVOLUTION_DATA,
-            "bf16 convolution backward data", positions_run);
-BF16_KERNEL(ls_kernel_bf16_convolution_weights, LS_OP_CONVOLUTION_WEIGHTS,
-            "bf16 convolution backward weights", weights_run);
-BF16_KERNEL(ls_kernel_bf16_deconvolution, LS_OP_DECONVOLUTION, "bf16 deconvolution", positions_run);
-BF16_KERNEL(ls_kernel_bf16_deconvolution_data, LS_OP_DECONVOLUTION_DATA,
-            "bf16 deconvolution backward data", positions_run);
-BF16_KERNEL(ls_kernel_bf16_deconvolution_weights, LS_OP_DECONVOLUTION_WEIGHTS,
-            "bf16 deconvolution backward weights", transposed_weights_run);
+KERNEL(ls_kernel_bf16_convolution, LS_OP_CONVOLUTION, "bf16 convolution", positions_run);
+KERNEL(ls_kernel_bf16_convolution_data, LS_OP_CONVOLUTION_DATA, "bf16 convolution backward data",
+       positions_run);
+KERNEL(ls_kernel_bf16_convolution_weights, LS_OP_CONVOLUTION_WEIGHTS,
+       "bf16 convolution backward weights", weights_run);
+KERNEL(ls_kernel_bf16_deconvolution, LS_OP_DECONVOLUTION, "bf16 deconvolution", positions_run);
+KERNEL(ls_kernel_bf16_deconvolution_data, LS_OP_DECONVOLUTION_DATA,
+       "bf16 deconvolution backward data", positions_run);
+KERNEL(ls_kernel_bf16_deconvolution_weights, LS_OP_DECONVOLUTION_WEIGHTS,
+       "bf16 deconvolution backward weights", transposed_weights_run);

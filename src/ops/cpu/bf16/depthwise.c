@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "ops/cpu/bf16/convolution.h"
+#include "ops/cpu/bf16/kernel.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/primitive.h"
 
@@ -35,7 +36,7 @@ struct areas {
 
 static bool accepts(const struct ls_op *op)
 {
-    if (!op->bf16)
+    if (!ls_bf16_accepts(op))
         return false;
     const struct ls_convolution_attr *attr = &op->attr.convolution;
     const struct ls_shape *x = &ls_primitive_value(op, LS_SOURCE)->shape;
@@ -279,6 +280,7 @@ static int positions_run(const struct ls_prepared *prepared, void *local, void *
     struct result result = {.ends = &convolution->ends,
                             .bf16 = prepared->op->output[0]->type == LS_BF16,
                             .plane = state->positions};
+    const size_t size = ls_dtype_size(prepared->op->output[0]->type);
     struct areas areas;
     find_areas(state, &areas);
     float *const floats = scratch;
@@ -292,7 +294,7 @@ static int positions_run(const struct ls_prepared *prepared, void *local, void *
             const int64_t plane = n * convolution->groups + c;
             spread_plane(state, x + plane * ls_bf16_plane(state->from), result.channels,
                          floats + areas.plane);
-            result.data = (char *)out[0] + plane * result.plane * (result.bf16 ? 2 : 4);
+            result.data = (char *)out[0] + (size_t)(plane * result.plane) * size;
             run_sample(state, &areas, floats, &result);
         }
     }
@@ -362,40 +364,17 @@ static int transposed_weights_run(const struct ls_prepared *prepared, void *loca
 
 /* ---- The kernels ----------------------------------------------------------------------------- */
 
-static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct ls_error *error)
-{
-    (void)error;
-    for (int i = 0; i < op->inputs; i++)
-        result->in[i] = &ls_layout_plain;
-    for (int i = 0; i < op->outputs; i++)
-        result->out[i] = &ls_layout_plain;
-    result->in_type[1] = LS_BF16;
-    return 0;
-}
+#define KERNEL(kernel, op, words, run)                                                             \
+    LS_BF16_KERNEL(kernel, op, words, accepts, ls_bf16_layouts, prepare, release, run)
 
-#define BF16_KERNEL(kernel, op, words, runs)                                                       \
-    const struct ls_kernel kernel = {                                                              \
-        .kind = op,                                                                                \
-        .bits = LS_BITS_DEFINED,                                                                   \
-        .name = words,                                                                             \
-        .accepts = accepts,                                                                        \
-        .takes_bf16 = accepts,                                                                     \
-        .layouts = layouts,                                                                        \
-        .prepare = prepare,                                                                        \
-        .release = release,                                                                        \
-        .run = runs,                                                                               \
-        .in_place = -1,                                                                            \
-    }
-
-BF16_KERNEL(ls_kernel_bf16_depthwise, LS_OP_CONVOLUTION, "bf16 depthwise convolution",
-            positions_run);
-BF16_KERNEL(ls_kernel_bf16_depthwise_data, LS_OP_CONVOLUTION_DATA,
-            "bf16 depthwise convolution backward data", positions_run);
-BF16_KERNEL(ls_kernel_bf16_depthwise_weights, LS_OP_CONVOLUTION_WEIGHTS,
-            "bf16 depthwise convolution backward weights", weights_run);
-BF16_KERNEL(ls_kernel_bf16_depthwise_transposed, LS_OP_DECONVOLUTION,
-            "bf16 depthwise deconvolution", positions_run);
-BF16_KERNEL(ls_kernel_bf16_depthwise_transposed_data, LS_OP_DECONVOLUTION_DATA,
-            "bf16 depthwise deconvolution backward data", positions_run);
-BF16_KERNEL(ls_kernel_bf16_depthwise_transposed_weights, LS_OP_DECONVOLUTION_WEIGHTS,
-            "bf16 depthwise deconvolution backward weights", transposed_weights_run);
+KERNEL(ls_kernel_bf16_depthwise, LS_OP_CONVOLUTION, "bf16 depthwise convolution", positions_run);
+KERNEL(ls_kernel_bf16_depthwise_data, LS_OP_CONVOLUTION_DATA,
+       "bf16 depthwise convolution backward data", positions_run);
+KERNEL(ls_kernel_bf16_depthwise_weights, LS_OP_CONVOLUTION_WEIGHTS,
+       "bf16 depthwise convolution backward weights", weights_run);
+KERNEL(ls_kernel_bf16_depthwise_transposed, LS_OP_DECONVOLUTION, "bf16 depthwise deconvolution",
+       positions_run);
+KERNEL(ls_kernel_bf16_depthwise_transposed_data, LS_OP_DECONVOLUTION_DATA,
+       "bf16 depthwise deconvolution backward data", positions_run);
+KERNEL(ls_kernel_bf16_depthwise_transposed_weights, LS_OP_DECONVOLUTION_WEIGHTS,
+       "bf16 depthwise deconvolution backward weights", transposed_weights_run);

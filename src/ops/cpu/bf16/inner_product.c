@@ -4,18 +4,12 @@
  * whose lines come first in memory is transposed as little as possible: weights never are.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
+#include "ops/cpu/bf16/kernel.h"
 #include "ops/cpu/bf16/product.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/vector/bf16_ends.h"
 
-enum { ONE = 0x3f80, LINE = 512 };
-
-static bool accepts(const struct ls_op *op)
-{
-    return op->bf16;
-}
+enum { LINE = 512 };
 
 /* A matrix of `columns` numbers a row: rows are lines, or (columns are lines) terms. */
 static struct ls_bf16_operand rows_of(const uint16_t *data, int64_t rows, int64_t columns)
@@ -124,7 +118,7 @@ static void read_ones(const struct ls_bf16_operand *operand, int64_t first, int6
 {
     (void)operand, (void)first, (void)count, (void)pitch;
     for (int64_t k = begin; k < end; k++)
-        to[k - begin] = ONE;
+        to[k - begin] = LS_BF16_ONE;
 }
 
 /* dw is [n, k], transposed [k, n]: the lines of the one side are rows of it, of the other columns.
@@ -154,17 +148,6 @@ static int weights_run(const struct ls_prepared *prepared, void *local, void *co
 
 /* ---- The kernels ----------------------------------------------------------------------------- */
 
-static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct ls_error *error)
-{
-    (void)error;
-    for (int i = 0; i < op->inputs; i++)
-        result->in[i] = &ls_layout_plain;
-    for (int i = 0; i < op->outputs; i++)
-        result->out[i] = &ls_layout_plain;
-    result->in_type[1] = LS_BF16;
-    return 0;
-}
-
 static int prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     (void)error;
@@ -191,21 +174,11 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     return ls_own_prepare_bf16(prepared, ls_bf16_tiles_name());
 }
 
-#define BF16_KERNEL(kernel, op, words, runs)                                                       \
-    const struct ls_kernel kernel = {                                                              \
-        .kind = op,                                                                                \
-        .bits = LS_BITS_DEFINED,                                                                   \
-        .name = words,                                                                             \
-        .accepts = accepts,                                                                        \
-        .takes_bf16 = accepts,                                                                     \
-        .layouts = layouts,                                                                        \
-        .prepare = prepare,                                                                        \
-        .run = runs,                                                                               \
-        .in_place = -1,                                                                            \
-    }
+#define KERNEL(kernel, op, words, run)                                                             \
+    LS_BF16_KERNEL(kernel, op, words, ls_bf16_accepts, ls_bf16_layouts, prepare, NULL, run)
 
-BF16_KERNEL(ls_kernel_bf16_inner_product, LS_OP_INNER_PRODUCT, "bf16 inner product", forward_run);
-BF16_KERNEL(ls_kernel_bf16_inner_product_data, LS_OP_INNER_PRODUCT_DATA,
-            "bf16 inner product backward data", data_run);
-BF16_KERNEL(ls_kernel_bf16_inner_product_weights, LS_OP_INNER_PRODUCT_WEIGHTS,
-            "bf16 inner product backward weights", weights_run);
+KERNEL(ls_kernel_bf16_inner_product, LS_OP_INNER_PRODUCT, "bf16 inner product", forward_run);
+KERNEL(ls_kernel_bf16_inner_product_data, LS_OP_INNER_PRODUCT_DATA,
+       "bf16 inner product backward data", data_run);
+KERNEL(ls_kernel_bf16_inner_product_weights, LS_OP_INNER_PRODUCT_WEIGHTS,
+       "bf16 inner product backward weights", weights_run);

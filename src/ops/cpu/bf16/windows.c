@@ -1,7 +1,9 @@
 /* See windows.h. SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/bf16/windows.h"
 
-enum { ONE = 0x3f80, PIECES_MAX = LS_BF16_READ_TERMS };
+#include "ops/cpu/bf16/kernel.h"
+
+enum { PIECES_MAX = LS_BF16_READ_TERMS };
 
 /* Positions [begin, begin + count) of a row of the grid, which the columns [to, to + count) are. */
 struct piece {
@@ -88,7 +90,7 @@ static void read_block(const struct ls_bf16_windows *windows, int64_t begin, int
         row += rows;
     }
     for (int64_t i = 0; row < end && i < count; i++) /* the row of ones */
-        to[(size_t)(row - begin) * pitch + (size_t)i] = ONE;
+        to[(size_t)(row - begin) * pitch + (size_t)i] = LS_BF16_ONE;
 }
 
 static void read_columns(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
