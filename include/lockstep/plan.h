@@ -78,7 +78,7 @@ struct lockstep_plan_net {
      * on all processors for which the same kernels are chosen, and with every oneDNN. */
     const char *const *library_layers;
     size_t library_layer_count;
-    /* Layers that compute with learned numbers, and how many of them do so with bf16. */
+    /* Layers that round in one precision or the other, and how many of them compute in bf16. */
     size_t computing_layers, bf16_layers;
 };
 

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "ir/layer.h"
-#include "ir/op_type.h"
 #include "solver/environment.h"
 
 /* The plan of the micro-batches that take most. */
@@ -153,28 +152,6 @@ static int make_library(const struct ls_net *net, struct ls_plan_net *rows, stru
     return 0;
 }
 
-/* Whether precision is a matter for a step: it rounds what it reads, or what it makes of learned
- * numbers. */
-static bool has_precision(const struct ls_op *op)
-{
-    const struct ls_op_type *type = ls_op_type(op->kind);
-    bool rounds = type->outputs == LS_OUTPUTS_ROUNDED && !op->backward && op->output[0]->learned;
-    return type->rounded_inputs > 0 || rounds;
-}
-
-static void count_precision(const struct ls_plan *plan, struct ls_plan_net *rows)
-{
-    for (size_t i = 0; i < plan->graph->layer_count; i++) {
-        const struct ls_layer *layer = plan->graph->layers[i];
-        bool computes = false;
-        for (size_t s = 0; s < plan->step_count && !computes; s++)
-            computes = plan->steps[s].prepared.op->layer == layer &&
-                       has_precision(plan->steps[s].prepared.op);
-        rows->shown.computing_layers += computes;
-        rows->shown.bf16_layers += computes && layer->bf16;
-    }
-}
-
 int ls_plan_rows(const struct ls_net *net, const struct ls_view_set *views,
                  const struct ls_store_options *store, struct ls_plan_net *rows,
                  struct ls_error *error)
@@ -192,7 +169,7 @@ int ls_plan_rows(const struct ls_net *net, const struct ls_view_set *views,
         .stashed = plan->stashed_bytes,
         .scratch = plan->scratch_bytes,
         .recomputed_part = plan->work > 0 ? plan->recompute_work / plan->work : 0};
-    count_precision(plan, rows);
+    rows->shown.bf16_layers = ls_graph_count_bf16(plan->graph, &rows->shown.computing_layers);
     LS_TRY(make_layers(plan->graph, views, store, rows, error));
     LS_TRY(make_library(net, rows, error));
     return make_steps(plan, rows, error);

@@ -42,11 +42,21 @@ static enum ls_dtype output_type(const struct ls_op *op, int index)
     return rounded ? LS_BF16 : LS_F32;
 }
 
+/* Whether the precision of its layer decides what an op reads or writes. */
+static bool has_precision(const struct ls_op *op)
+{
+    const struct ls_op_type *type = ls_op_type(op->kind);
+    bool rounds = type->outputs == LS_OUTPUTS_ROUNDED && !op->backward && op->output[0]->learned;
+    return op->layer != NULL && (type->rounded_inputs > 0 || rounds);
+}
+
 void ls_graph_set_precision(struct ls_graph *graph)
 {
     for (size_t i = 0; i < graph->op_count; i++) {
         struct ls_op *op = graph->ops[i];
         op->bf16 = ls_op_type(op->kind)->rounded_inputs > 0 && op->layer != NULL && op->layer->bf16;
+        if (has_precision(op))
+            graph->layers[op->layer->index]->rounds = true;
         for (int j = 0; j < op->outputs; j++)
             if (op->output[j] != NULL)
                 op->output[j]->type = output_type(op, j);

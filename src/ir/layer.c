@@ -24,6 +24,17 @@ void ls_graph_cost(const struct ls_graph *graph, struct ls_cost *cost)
     }
 }
 
+size_t ls_graph_count_bf16(const struct ls_graph *graph, size_t *computing)
+{
+    size_t count = 0;
+    *computing = 0;
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        *computing += graph->layers[i]->rounds;
+        count += graph->layers[i]->rounds && graph->layers[i]->bf16;
+    }
+    return count;
+}
+
 const char *ls_layer_top_name(const struct ls_layer *layer, int top)
 {
     bool named = (size_t)top < layer->definition->n_top;

@@ -33,8 +33,9 @@ struct ls_layer {
     const Lockstep__LayerParameter *definition;
     const char *name;
     struct ls_graph *graph;
-    int index; /* in its graph */
-    bool bf16; /* computes with bf16: see graph/precision.c */
+    int index;   /* in its graph */
+    bool bf16;   /* computes with bf16, if it rounds anything */
+    bool rounds; /* whether `bf16` decides anything (set by graph/precision.c) */
     int bottoms, tops;
     struct ls_value **bottom; /* set before `setup` */
     struct ls_value **top;    /* NULL until `forward` sets them */
@@ -76,6 +77,9 @@ struct ls_layer_type {
 
 /* What all layers of a graph cost together, forward and backward. */
 void ls_graph_cost(const struct ls_graph *graph, struct ls_cost *cost);
+
+/* How many layers compute in bf16, and (*computing) for how many precision decides anything. */
+size_t ls_graph_count_bf16(const struct ls_graph *graph, size_t *computing);
 
 /* The name of a top; tops that are made up have the name of the layer. */
 const char *ls_layer_top_name(const struct ls_layer *layer, int top);

@@ -222,6 +222,23 @@ static void report_snapshots(struct ls_trainer *trainer)
              megabytes, seconds, SECONDS_GIVEN);
 }
 
+static void report_precision(struct ls_trainer *trainer)
+{
+    const struct ls_graph *graph = ls_net_graph(trainer->train);
+    size_t computing, bf16 = ls_graph_count_bf16(graph, &computing);
+    char some[60] = "";
+    if (bf16 < computing)
+        snprintf(some, sizeof some, " in %zu of %zu layers", bf16, computing);
+    if (bf16 > 0)
+        SAY("Precision: BF16%s", some);
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const struct ls_layer *layer = graph->layers[i];
+        if (layer->definition->has_precision && !layer->rounds)
+            WARN("layer '%s': precision changes nothing, because this %s layer rounds nothing",
+                 layer->name, layer->type->type);
+    }
+}
+
 /* What the bits depend on besides definition, data and seed, and what they have depended on. */
 static void report_environment(struct ls_trainer *trainer)
 {
@@ -414,6 +431,7 @@ int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, stru
     report_audits(trainer);
     if (trainer->comm->rank == 0)
         report_snapshots(trainer);
+    report_precision(trainer);
     report_environment(trainer);
     report_tests(trainer);
     report_caches(trainer, trainer->train);

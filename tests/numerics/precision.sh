@@ -68,6 +68,16 @@ expect 5 "another layer 'pool1': precision: BF16, now FP32" -- "$LOCKSTEP" train
 expect 0 -- "$LOCKSTEP" train --solver pool_lenet_solver.prototxt --resume f_iter_3.safetensors \
     --overwrite --snapshot-prefix x --iterations 4
 
+# A layer that rounds nothing has no use for it, and the user is told.
+sed 's/name: "digits"/name: "digits" precision: BF16/' lenet_train_test.prototxt >data_train_test.prototxt
+sed 's/lenet_train_test/data_train_test/' lenet_solver.prototxt >data_solver.prototxt
+train data_solver.prototxt x --workers 1
+grep -q "^warning: layer 'digits': precision changes nothing, because this Data layer rounds nothing$" log ||
+    fail "a precision without effect is not told"
+! grep -q '^Precision' log || fail "FP32 is told as another precision"
+train bf16_solver.prototxt x --workers 1
+grep -q '^Precision: BF16$' log || fail "a training does not say its precision"
+
 # Winograd's algorithm is not quietly left out.
 sed 's/kernel_size: 5/& algorithm: WINOGRAD/' lenet_train_test.prototxt >winograd_train_test.prototxt
 sed 's/lenet_train_test/winograd_train_test/' bf16_solver.prototxt >winograd_solver.prototxt
