@@ -145,7 +145,7 @@ endforeach()
 
 # Trainings on a device of the test's (tests/trainings/remote_device.h), and with layers of the
 # test's (tests/trainings/state_layers.h).
-foreach(test test_remote_device test_sample_states)
+foreach(test test_remote_device test_sample_states test_sample_state_files)
   target_link_options(numerics_${test} PRIVATE -Wl,--wrap=ls_device_find
                       -Wl,--wrap=ls_layer_type_find)
 endforeach()
