@@ -15,8 +15,8 @@ enum {
     RUNS_MAX = 1024
 };
 
-/* Where a row of positions lies: rows are along axis `axis`, which is the first one that there is;
- * a row has `row` positions along the axes behind it. */
+/* Rows of positions are along axis `axis`, the first one that there is or the one behind; a row has
+ * `row` positions along the axes behind it. */
 struct ls_bf16_direct {
     const struct ls_bf16_convolution *convolution;
     struct ls_bf16_windows windows; /* of one group; without data */
@@ -24,9 +24,10 @@ struct ls_bf16_direct {
     int64_t row;
     int64_t rows;            /* of positions, at a time */
     int64_t before, further; /* rows that windows reach in front of a position's, and in all */
-    int64_t variants;        /* ways in which windows stand along the inner axes */
+    int64_t fronts;          /* positions along the axis in front of it */
+    int64_t variants;        /* ways in which windows stand along the other axes */
     int64_t lines, depth;    /* forward and by data: channels that come out, terms of each */
-    int64_t *inner;          /* by variant: a tap that stands so */
+    int64_t *typical;        /* by variant: a tap that stands so */
     int64_t *variant;        /* by tap */
     int32_t *offset;         /* by term (tap, channel), and that of the ones behind the planes */
 };
@@ -46,9 +47,11 @@ static size_t rounded_up(size_t n, size_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
+/* Not so many floats that all planes would lie at the same places of the first cache. */
 static int64_t plane_size(const struct ls_bf16_direct *direct)
 {
-    return (direct->rows + direct->further) * direct->row;
+    const int64_t size = (direct->rows + direct->further) * direct->row;
+    return size % 256 == 0 ? size + LANES : size;
 }
 
 static size_t find_areas(const struct ls_bf16_direct *direct, struct areas *areas)
@@ -79,10 +82,10 @@ size_t ls_bf16_direct_scratch(const struct ls_bf16_direct *direct)
 
 /* ---- Which convolutions ---------------------------------------------------------------------- */
 
-static bool same_inner(const struct ls_bf16_windows *windows, int axis, int64_t a, int64_t b)
+static bool same_variant(const struct ls_bf16_windows *windows, int axis, int64_t a, int64_t b)
 {
-    for (int i = axis + 1; i < 3; i++)
-        if (windows->offset[a][i] != windows->offset[b][i])
+    for (int i = 0; i < 3; i++)
+        if (i != axis && windows->offset[a][i] != windows->offset[b][i])
             return false;
     return true;
 }
@@ -91,15 +94,16 @@ static void find_variants(struct ls_bf16_direct *direct)
 {
     const struct ls_bf16_windows *windows = &direct->windows;
     int64_t low = windows->offset[0][direct->axis], high = low;
+    direct->variants = 0;
     for (int64_t k = 0; k < windows->taps; k++) {
         const int64_t along = windows->offset[k][direct->axis];
         low = smaller(low, along);
         high = along > high ? along : high;
         int64_t v = 0;
-        while (v < direct->variants && !same_inner(windows, direct->axis, direct->inner[v], k))
+        while (v < direct->variants && !same_variant(windows, direct->axis, direct->typical[v], k))
             v++;
         if (v == direct->variants)
-            direct->inner[direct->variants++] = k;
+            direct->typical[direct->variants++] = k;
         direct->variant[k] = v;
     }
     direct->before = -low;
@@ -156,28 +160,36 @@ static bool fills_well(int64_t positions)
     return positions * 8 >= (int64_t)rounded_up((size_t)positions, LANES) * 7;
 }
 
-static bool set_up(struct ls_bf16_direct *direct)
+/* Rows along `axis`, which has something in front of it at most along one other. */
+static bool set_up(struct ls_bf16_direct *direct, int axis)
 {
     const struct ls_bf16_convolution *convolution = direct->convolution;
     const struct ls_bf16_windows *windows = &direct->windows;
     const int64_t *grid = windows->grid;
-    direct->axis = grid[0] > 1 || windows->extent[0] > 1   ? 0
-                   : grid[1] > 1 || windows->extent[1] > 1 ? 1
-                                                           : 2;
-    direct->row = 1;
-    for (int i = direct->axis + 1; i < 3; i++)
-        direct->row *= grid[i];
+    direct->axis = axis;
+    direct->fronts = direct->row = 1;
+    for (int i = 0; i < 3; i++)
+        *(i < axis ? &direct->fronts : &direct->row) *= i == axis ? 1 : grid[i];
     const bool to_x = convolution->pass == LS_BF16_TO_X;
     direct->lines = to_x ? convolution->x_channels : convolution->y_channels;
     direct->depth = windows->taps * windows->channels;
     find_variants(direct);
-    direct->rows = choose_rows(direct, grid[direct->axis]);
-    const int64_t last = direct->axis < 2 ? grid[2] : direct->rows + direct->further;
+    direct->rows = choose_rows(direct, grid[axis]);
+    const int64_t last = axis < 2 ? grid[2] : direct->rows + direct->further;
     if (direct->rows == 0 || (direct->rows + direct->further) * direct->row > RUNS_MAX * last ||
         (convolution->pass != LS_BF16_TO_W && !fills_well(direct->rows * direct->row)))
         return false;
     fill_offsets(direct);
     return true;
+}
+
+/* Whole planes of a volume are better than one at a time, if so many find room. */
+static bool set_up_any(struct ls_bf16_direct *direct)
+{
+    const int64_t *grid = direct->windows.grid, *extent = direct->windows.extent;
+    if (grid[0] > 1 || extent[0] > 1)
+        return set_up(direct, 0) || set_up(direct, 1);
+    return set_up(direct, grid[1] > 1 || extent[1] > 1 ? 1 : 2);
 }
 
 int ls_bf16_direct_new(const struct ls_bf16_convolution *convolution,
@@ -192,11 +204,11 @@ int ls_bf16_direct_new(const struct ls_bf16_convolution *convolution,
     const size_t taps = (size_t)convolution->taps;
     direct->convolution = convolution;
     direct->windows = ls_bf16_class_windows(convolution, &convolution->classes[0], NULL);
-    direct->inner = ls_alloc(taps, sizeof *direct->inner);
+    direct->typical = ls_alloc(taps, sizeof *direct->typical);
     direct->variant = ls_alloc(taps, sizeof *direct->variant);
     direct->offset = ls_alloc(taps * (size_t)direct->windows.channels + 1, sizeof *direct->offset);
-    bool there = direct->inner != NULL && direct->variant != NULL && direct->offset != NULL;
-    if (there && set_up(direct)) {
+    bool there = direct->typical != NULL && direct->variant != NULL && direct->offset != NULL;
+    if (there && set_up_any(direct)) {
         *result = direct;
         return 0;
     }
@@ -208,7 +220,7 @@ void ls_bf16_direct_free(struct ls_bf16_direct *direct)
 {
     if (direct == NULL)
         return;
-    ls_free(direct->inner);
+    ls_free(direct->typical);
     ls_free(direct->variant);
     ls_free(direct->offset);
     ls_free(direct);
@@ -216,21 +228,59 @@ void ls_bf16_direct_free(struct ls_bf16_direct *direct)
 
 /* ---- Planes ---------------------------------------------------------------------------------- */
 
-/* Widens rows [first, first + rows) of positions of one sample, and what windows reach around them,
- * of all channels of a group. */
-static void fill_planes(const struct ls_bf16_direct *direct, const uint16_t *data, int64_t first,
-                        int64_t rows, float *planes)
+/* Rows [first, first + rows) of positions of one sample, at place `front` along the axis in front.
+ */
+struct part {
+    int64_t front, first, rows;
+};
+
+/* Widens what windows of a part meet, of all channels of a group. */
+static void fill_planes(const struct ls_bf16_direct *direct, const uint16_t *data,
+                        const struct part *part, float *planes)
 {
     const struct ls_bf16_windows *windows = &direct->windows;
     const int64_t plane = plane_size(direct);
     struct ls_bf16_run run[RUNS_MAX];
     for (int64_t v = 0; v < direct->variants; v++) {
+        int64_t stands[3];
+        for (int i = 0; i < 3; i++)
+            stands[i] =
+                windows->offset[direct->typical[v]][i] + (i < direct->axis ? part->front : 0);
+        stands[direct->axis] = part->first - direct->before;
         const size_t runs =
-            ls_bf16_row_runs(windows, direct->axis, first - direct->before, rows + direct->further,
-                             windows->offset[direct->inner[v]], run);
+            ls_bf16_row_runs(windows, direct->axis, part->rows + direct->further, stands, run);
         ls_vector_bf16_direct()->widen(run, runs, data, windows->plane, (size_t)windows->channels,
                                        planes + v * plane, (size_t)(direct->variants * plane));
     }
+}
+
+/* The next part of a sample behind `part`, whose rows are 0 at first; false: there is none. */
+static bool next_part(const struct ls_bf16_direct *direct, struct part *part)
+{
+    const int64_t all = direct->windows.grid[direct->axis];
+    part->first += part->rows;
+    if (part->first == all) {
+        part->first = 0;
+        part->front++;
+    }
+    part->rows = smaller(direct->rows, all - part->first);
+    return part->front < direct->fronts;
+}
+
+/* Where a part begins in a plane, and how many positions it has. */
+static int64_t begin_of(const struct ls_bf16_direct *direct, const struct part *part)
+{
+    return (part->front * direct->windows.grid[direct->axis] + part->first) * direct->row;
+}
+
+static int64_t positions_of(const struct ls_bf16_direct *direct, const struct part *part)
+{
+    return part->rows * direct->row;
+}
+
+static int64_t whole_plane(const struct ls_bf16_direct *direct)
+{
+    return direct->fronts * direct->windows.grid[direct->axis] * direct->row;
 }
 
 /* ---- Forward and by data --------------------------------------------------------------------- */
@@ -312,7 +362,7 @@ void ls_bf16_direct_positions(const struct ls_bf16_direct *direct, const uint16_
 {
     const struct ls_bf16_convolution *convolution = direct->convolution;
     const struct ls_bf16_windows *windows = &direct->windows;
-    const int64_t all = windows->grid[direct->axis], plane = all * direct->row;
+    const int64_t plane = whole_plane(direct);
     const size_t element = bf16 ? sizeof(uint16_t) : sizeof(float);
     float *floats = scratch;
     struct areas areas;
@@ -328,11 +378,10 @@ void ls_bf16_direct_positions(const struct ls_bf16_direct *direct, const uint16_
                 .plane = plane};
             const uint16_t *data =
                 from + n * windows->sample + g * windows->channels * windows->plane;
-            for (int64_t row = 0; row < all; row += direct->rows) {
-                const int64_t rows = smaller(direct->rows, all - row);
-                fill_planes(direct, data, row, rows, floats + areas.planes);
-                sum_positions(direct, &areas, floats, row * direct->row, rows * direct->row,
-                              &target);
+            for (struct part part = {0}; next_part(direct, &part);) {
+                fill_planes(direct, data, &part, floats + areas.planes);
+                sum_positions(direct, &areas, floats, begin_of(direct, &part),
+                              positions_of(direct, &part), &target);
             }
         }
     }
@@ -353,7 +402,7 @@ static void write_weights(const struct ls_bf16_direct *direct, const float *sums
         db[o] = sums[o] + 0.0F;
 }
 
-/* Rows [row, row + rows) of a sample. */
+/* A part of a sample; y begins with it. */
 static void sum_lines(const struct ls_bf16_direct *direct, const struct areas *areas,
                       float *scratch, const uint16_t *y, int64_t positions, bool db, bool first)
 {
@@ -383,7 +432,7 @@ void ls_bf16_direct_weights(const struct ls_bf16_direct *direct, const uint16_t 
     const struct ls_bf16_convolution *convolution = direct->convolution;
     const struct ls_bf16_windows *windows = &direct->windows;
     const int64_t in = windows->channels, out = convolution->y_channels;
-    const int64_t all = windows->grid[direct->axis], plane = all * direct->row;
+    const int64_t plane = whole_plane(direct);
     float *floats = scratch;
     struct areas areas;
     find_areas(direct, &areas);
@@ -393,11 +442,11 @@ void ls_bf16_direct_weights(const struct ls_bf16_direct *direct, const uint16_t 
         for (int64_t n = 0; n < windows->samples; n++) {
             const uint16_t *data = x + n * windows->sample + g * in * windows->plane;
             const uint16_t *dy = y + (n * convolution->groups + g) * out * plane;
-            for (int64_t row = 0; row < all; row += direct->rows) {
-                const int64_t rows = smaller(direct->rows, all - row);
-                fill_planes(direct, data, row, rows, floats + areas.planes);
-                sum_lines(direct, &areas, floats, dy + row * direct->row, rows * direct->row,
-                          db != NULL, n == 0 && row == 0);
+            for (struct part part = {0}; next_part(direct, &part);) {
+                fill_planes(direct, data, &part, floats + areas.planes);
+                sum_lines(direct, &areas, floats, dy + begin_of(direct, &part),
+                          positions_of(direct, &part), db != NULL,
+                          n == 0 && part.front == 0 && part.first == 0);
             }
         }
         write_weights(direct, floats + areas.sums, rounded_up((size_t)out, LANES),

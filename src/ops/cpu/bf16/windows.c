@@ -121,14 +121,12 @@ struct ls_bf16_operand ls_bf16_rows(const struct ls_bf16_windows *windows)
                                     .user = windows};
 }
 
-size_t ls_bf16_row_runs(const struct ls_bf16_windows *windows, int axis, int64_t row, int64_t rows,
-                        const int64_t offset[3], struct ls_bf16_run *run)
+size_t ls_bf16_row_runs(const struct ls_bf16_windows *windows, int axis, int64_t rows,
+                        const int64_t stands[3], struct ls_bf16_run *run)
 {
-    int64_t count[3], stands[3];
-    for (int i = 0; i < 3; i++) {
+    int64_t count[3];
+    for (int i = 0; i < 3; i++)
         count[i] = i < axis ? 1 : i == axis ? rows : windows->grid[i];
-        stands[i] = i < axis ? 0 : i == axis ? row : offset[i];
-    }
     size_t runs = 0;
     for (int64_t i = 0; i < count[0]; i++)
         for (int64_t j = 0; j < count[1]; j++) {

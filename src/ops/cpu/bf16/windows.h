@@ -27,11 +27,11 @@ struct ls_bf16_operand ls_bf16_columns(const struct ls_bf16_windows *windows);
 /* An operand whose lines are rows, and whose terms are columns; it is not by_term. */
 struct ls_bf16_operand ls_bf16_rows(const struct ls_bf16_windows *windows);
 
-/* What positions of places [row, row + rows) along `axis` meet there (places may lie outside of
- * what there is), if they stand along the axes behind as `offset` says: a run for each row of the
- * last axis. For steps of 1, without axes in front. Returns how many runs. */
-size_t ls_bf16_row_runs(const struct ls_bf16_windows *windows, int axis, int64_t row, int64_t rows,
-                        const int64_t offset[3], struct ls_bf16_run *run);
+/* What the positions of `rows` places along `axis` meet there, with all that lie along the axes
+ * behind: a run for each row of the last axis. The first of them meets the place `stands`, which
+ * may lie outside of what there is. For steps of 1. Returns how many runs. */
+size_t ls_bf16_row_runs(const struct ls_bf16_windows *windows, int axis, int64_t rows,
+                        const int64_t stands[3], struct ls_bf16_run *run);
 
 static inline int64_t ls_bf16_positions(const struct ls_bf16_windows *windows)
 {
