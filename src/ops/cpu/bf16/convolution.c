@@ -20,7 +20,7 @@
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/primitive.h"
 
-enum { PIECE = 512 };
+enum { PIECE = 512, TOGETHER = 16 };
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -211,20 +211,23 @@ struct gradient {
     int64_t channels, taps; /* channels of x */
 };
 
+/* Some columns at a time, whose cache lines stay until other rows have written theirs, too. */
 static void write_gradient(const struct ls_bf16_product *product, int64_t i, int64_t rows,
                            int64_t j, int64_t columns, float *tile, size_t pitch)
 {
     const struct gradient *gradient = product->user;
-    const int64_t channels = gradient->channels, taps = gradient->taps;
-    for (int64_t r = 0; r < rows; r++, tile += pitch) {
-        const int64_t row = i + r, filter = channels * taps;
-        if (row == filter) {
-            memcpy(gradient->db + j, tile, (size_t)columns * sizeof *tile);
-            continue;
+    const int64_t channels = gradient->channels, taps = gradient->taps, filter = channels * taps;
+    for (int64_t begin = 0; begin < columns; begin += TOGETHER) {
+        const int64_t end = smaller(begin + TOGETHER, columns);
+        const float *from = tile;
+        for (int64_t row = i; row < i + rows; row++, from += pitch) {
+            float *to = row == filter
+                            ? gradient->db + j
+                            : gradient->dw + j * filter + row % channels * taps + row / channels;
+            const int64_t step = row == filter ? 1 : filter;
+            for (int64_t c = begin; c < end; c++)
+                to[c * step] = from[c];
         }
-        float *to = gradient->dw + j * filter + row % channels * taps + row / channels;
-        for (int64_t c = 0; c < columns; c++)
-            to[c * filter] = tile[c];
     }
 }
 

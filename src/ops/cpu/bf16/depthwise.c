@@ -220,26 +220,26 @@ struct result {
     int64_t channels, plane;
 };
 
-/* Sums of positions that go to places `to` of a plane. */
-static void write_chunk(const struct result *result, const int32_t *to, int64_t count,
+/* Sums of positions that go to places `to` of a plane; `whole`: these follow each other. */
+static void write_chunk(const struct result *result, const int32_t *to, bool whole, int64_t count,
                         const float *sums)
 {
     const struct ls_vector_bf16_ends *vector = ls_vector_bf16_ends();
     uint16_t rounded[CHUNK];
-    float line[CHUNK], finished[CHUNK];
+    float lines[CHANNELS * CHUNK], finished[CHUNK];
+    ls_vector_bf16_depthwise()->gather(sums, (size_t)result->channels, (size_t)count, lines, CHUNK);
     for (int64_t c = 0; c < result->channels; c++) {
         const float *bias = result->bias != NULL ? result->bias + c : NULL;
-        for (int64_t i = 0; i < count; i++)
-            line[i] = sums[i * CHANNELS + c];
+        float *line = lines + c * CHUNK;
         if (result->bf16) {
             uint16_t *y = (uint16_t *)result->data + c * result->plane;
-            vector->row_to_bf16(result->ends, bias, line, rounded, (size_t)count);
-            for (int64_t i = 0; i < count; i++)
+            vector->row_to_bf16(result->ends, bias, line, whole ? y + *to : rounded, (size_t)count);
+            for (int64_t i = 0; !whole && i < count; i++)
                 y[to[i]] = rounded[i];
         } else {
             float *y = (float *)result->data + c * result->plane;
-            vector->row_to_f32(result->ends, bias, line, finished, (size_t)count);
-            for (int64_t i = 0; i < count; i++)
+            vector->row_to_f32(result->ends, bias, line, whole ? y + *to : finished, (size_t)count);
+            for (int64_t i = 0; !whole && i < count; i++)
                 y[to[i]] = finished[i];
         }
     }
@@ -263,7 +263,7 @@ static void run_sample(const struct depthwise *state, const struct areas *areas,
             float *sums = scratch + areas->sums;
             ls_vector_bf16_depthwise()->chains(&meetings, scratch + areas->plane,
                                                scratch + areas->weights + taps * CHANNELS, sums);
-            write_chunk(result, state->to + done, count, sums);
+            write_chunk(result, state->to + done, convolution->class_count == 1, count, sums);
         }
         done = end;
     }

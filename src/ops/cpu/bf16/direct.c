@@ -389,17 +389,22 @@ void ls_bf16_direct_positions(const struct ls_bf16_direct *direct, const uint16_
 
 /* ---- By weights ------------------------------------------------------------------------------ */
 
+/* Some channels of y at a time, whose cache lines stay until other lines have written theirs. */
 static void write_weights(const struct ls_bf16_direct *direct, const float *sums, size_t pitch,
                           float *dw, float *db)
 {
     const int64_t taps = direct->windows.taps, in = direct->windows.channels;
     const int64_t out = direct->convolution->y_channels;
-    for (int64_t k = 0; k < taps; k++)
-        for (int64_t c = 0; c < in; c++, sums += pitch)
-            for (int64_t o = 0; o < out; o++)
-                dw[(o * in + c) * taps + k] = sums[o] + 0.0F; /* no -0 */
-    for (int64_t o = 0; db != NULL && o < out; o++)
-        db[o] = sums[o] + 0.0F;
+    for (int64_t begin = 0; begin < out; begin += LANES) {
+        const int64_t end = smaller(begin + LANES, out);
+        const float *from = sums;
+        for (int64_t k = 0; k < taps; k++)
+            for (int64_t c = 0; c < in; c++, from += pitch)
+                for (int64_t o = begin; o < end; o++)
+                    dw[(o * in + c) * taps + k] = from[o] + 0.0F; /* no -0 */
+        for (int64_t o = begin; db != NULL && o < end; o++)
+            db[o] = from[o] + 0.0F;
+    }
 }
 
 /* A part of a sample; y begins with it. */

@@ -24,6 +24,9 @@ struct ls_vector_bf16_depthwise {
     /* Widens `count` numbers of up to 16 channels, which are `plane` apart, to places that follow
      * each other; zeros for channels that are missing. */
     void (*spread)(const uint16_t *x, size_t plane, size_t channels, size_t count, float *places);
+    /* lines[c * pitch + p] = sums[p][c] for `count` positions and up to 16 channels; a register may
+     * be written behind the last position. */
+    void (*gather)(const float *sums, size_t channels, size_t count, float *lines, size_t pitch);
     /* sums[p] = the chain over the taps, in their order, from +0, of x w[tap]; then + 0. */
     void (*chains)(const struct ls_bf16_meetings *meetings, const float *x, const float *w,
                    float *sums);
