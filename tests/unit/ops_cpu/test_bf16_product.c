@@ -7,13 +7,13 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/thread.h"
 #include "amx_model.h"
+#include "kernels/bf16_model.h"
 #include "ops/cpu/bf16/product.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/vector/bf16_product.h"
@@ -24,29 +24,13 @@ enum values { NEAR_ONE, ALL_EXPONENTS, NEAR_LEAST, ZEROS, ANY_BITS, KINDS };
 static const char *const kind_names[KINDS] = {"near 1", "all exponents", "near the least normal",
                                               "zeros of both signs", "any bits"};
 
-/* ---- The definition -------------------------------------------------------------------------- */
-
-static float widened(uint16_t bits)
-{
-    uint32_t wide = (uint32_t)bits << 16;
-    float x;
-    memcpy(&x, &wide, sizeof x);
-    return x;
-}
-
-/* The sum of a[k] b[k]; denormal numbers are zero, since the thread says so. */
+/* The sum of a[k] b[k] by the definition. */
 static float defined(const uint16_t *a, const uint16_t *b, size_t depth)
 {
-    float c = 0;
-    for (size_t k = 0; k < depth; k += 32) {
-        float t[2] = {0, 0};
-        for (size_t r = k; r < k + 32; r++)
-            t[r % 2] = fmaf(r < depth ? widened(a[r]) : 0, r < depth ? widened(b[r]) : 0, t[r % 2]);
-        volatile float both = t[0] + t[1], sum = c + both;
-        c = sum;
-    }
-    volatile float without_sign = c + 0.0F;
-    return without_sign;
+    struct bf16_sum sum = {.c = 0};
+    for (size_t k = 0; k < depth; k++)
+        bf16_add(&sum, a[k], b[k]);
+    return bf16_end(&sum);
 }
 
 /* ---- Operands -------------------------------------------------------------------------------- */
@@ -152,12 +136,6 @@ static void write_result(const struct ls_bf16_product *product, int64_t i, int64
         }
 }
 
-/* Not a number is one thing, whatever its bits. */
-static bool same(float a, float b)
-{
-    return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
-}
-
 #if defined(LS_AMX)
 extern const struct ls_vector_bf16_product ls_bf16_amx_model;
 #endif
@@ -205,7 +183,7 @@ static void check_way(const struct ls_bf16_product *product, const float *expect
     assert_int_equal(scratch[bytes], 0xa5);
     for (size_t e = 0; e < elements; e++) {
         assert_int_equal(result->counts[e], 1);
-        if (!same(result->elements[e], expected[e]))
+        if (!bf16_same(result->elements[e], expected[e]))
             fail_msg("%s, %s: %d x %d x %d, element %zu is %a, not %a", way->name, kind_names[kind],
                      (int)product->a.lines, (int)product->b.lines, (int)product->depth, e,
                      (double)result->elements[e], (double)expected[e]);
@@ -308,7 +286,7 @@ static void single_products(void **state)
         ls_set_float_mode();
         float model = defined(cases[i].a, cases[i].b, 4);
         ls_restore_float_mode(mode);
-        if (!same(model, cases[i].sum))
+        if (!bf16_same(model, cases[i].sum))
             fail_msg("the model gives %a for case %zu", (double)model, i);
     }
     for (unsigned form = 0; form < 16; form++)
