@@ -125,7 +125,7 @@ INLINE void chain_some(const struct ls_bf16_meetings *meetings, const int32_t *a
         const ptrdiff_t offset = (ptrdiff_t)meetings->offset[k] * CHANNELS;
         UNROLL
         for (int i = 0; i < count; i++)
-            sum[i] = FMA(LOAD(from[i] + offset), weight, sum[i]);
+            sum[i] = FMA_BF16(LOAD(from[i] + offset), weight, sum[i]);
     }
     UNROLL
     for (int i = 0; i < count; i++)
@@ -175,11 +175,11 @@ INLINE void block_some(const struct ls_bf16_meetings *meetings, const int32_t *o
         if (term % 2 == 0) {
             UNROLL
             for (int k = 0; k < taps; k++)
-                half[0][k] = FMA(LOAD(from + further[k]), factor, half[0][k]);
+                half[0][k] = FMA_BF16(LOAD(from + further[k]), factor, half[0][k]);
         } else {
             UNROLL
             for (int k = 0; k < taps; k++)
-                half[1][k] = FMA(LOAD(from + further[k]), factor, half[1][k]);
+                half[1][k] = FMA_BF16(LOAD(from + further[k]), factor, half[1][k]);
         }
     }
     UNROLL

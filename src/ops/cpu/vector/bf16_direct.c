@@ -29,7 +29,7 @@ INLINE void add_positions(const float *w, size_t depth, const float *x, int rows
         const REGISTER factor = SPREAD(w[(size_t)i * depth]);
         UNROLL
         for (int v = 0; v < vectors; v++)
-            sum[i][v] = FMA(factor, y[v], sum[i][v]);
+            sum[i][v] = FMA_BF16(factor, y[v], sum[i][v]);
     }
 }
 
@@ -123,7 +123,7 @@ INLINE void add_lines(const float *const x[SUMS], size_t further, const float *y
         const REGISTER number = SPREAD(x[i][further]);
         UNROLL
         for (int v = 0; v < vectors; v++)
-            sum[i][v] = FMA(number, factor[v], sum[i][v]);
+            sum[i][v] = FMA_BF16(number, factor[v], sum[i][v]);
     }
 }
 

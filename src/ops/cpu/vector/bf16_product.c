@@ -24,7 +24,7 @@ INLINE void add_term(const float *a, const float *b, int rows, int vectors,
         REGISTER x = SPREAD(a[i * HALF]);
         UNROLL
         for (int v = 0; v < vectors; v++)
-            sum[i][v] = FMA(x, y[v], sum[i][v]);
+            sum[i][v] = FMA_BF16(x, y[v], sum[i][v]);
     }
 }
 

@@ -4,6 +4,8 @@
 #ifndef LS_OPS_CPU_VECTOR_REGISTERS_H
 #define LS_OPS_CPU_VECTOR_REGISTERS_H
 
+#include <float.h>
+#include <math.h>
 #include <stdbool.h>
 
 #include "ops/cpu/vector/lanes.h"
@@ -90,11 +92,27 @@ static inline float fused(float a, float b, float c)
     return (float)ls_bits_double(bits);
 }
 
+/* The same where a and b have no more bits than bf16: their product is exact in float, unless it is
+ * too small or too large for one. */
+static inline float fused_bf16(float a, float b, float c)
+{
+    float product = a * b, size = fabsf(product);
+    bool exact = (size >= FLT_MIN && size <= FLT_MAX) || a == 0 || b == 0;
+    return exact ? product + c : fused(a, b, c);
+}
+
 static inline float fold(const REGISTER lane[LS_LANES])
 {
     return ls_fold_lanes(lane);
 }
 
+#endif
+
+/* FMA of numbers of bf16 and a sum. */
+#if WIDTH > 1
+#define FMA_BF16(a, b, c) FMA(a, b, c)
+#else
+#define FMA_BF16(a, b, c) fused_bf16(a, b, c)
 #endif
 
 /* The first `n` floats, at most a register of them, and zeros. */
