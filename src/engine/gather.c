@@ -13,33 +13,32 @@
 #include "engine/room.h"
 
 enum {
-    TILES = 4,        /* tiles per worker, where the matrix is large enough */
-    COLUMNS_MIN = 64, /* a tile is not narrower than some cache lines */
-    COLUMNS_MAX = 512
+    TILES = 4,       /* tiles per worker, where the matrix is large enough */
+    COLUMNS_MIN = 64 /* a tile is not narrower than some cache lines */
 };
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Numbers that the gathered steps of so many micro-batches read and write at most. */
+/* Bytes that the gathered steps of so many micro-batches read and write at most. */
 static void gather_measure(const struct ls_plan *plan, size_t units, size_t *in, size_t *out)
 {
     for (size_t s = 0; s < plan->step_count && ls_plan_gathers(plan); s++) {
         if (!plan->steps[s].gathered)
             continue;
         struct ls_gathered row = ls_plan_gathered(&plan->steps[s]);
-        *in = ls_room_larger(*in, (size_t)(row.rows * row.in) * units);
-        *out = ls_room_larger(*out, (size_t)(row.rows * row.out) * units);
+        *in = ls_room_larger(*in, (size_t)row.rows * row.in_bytes * units);
+        *out = ls_room_larger(*out, (size_t)row.rows * row.out_bytes * units);
     }
 }
 
-static int gather_reserve(const struct ls_device_memory *memory, float **numbers, size_t *size,
+static int gather_reserve(const struct ls_device_memory *memory, unsigned char **rows, size_t *size,
                           size_t wanted, struct ls_error *error)
 {
     if (wanted <= *size)
         return 0;
-    memory->free(*numbers);
+    memory->free(*rows);
     *size = 0;
-    if ((*numbers = memory->create(wanted * sizeof **numbers)) == NULL)
+    if ((*rows = memory->create(wanted)) == NULL)
         return ls_fail_memory(error, "rows of inner products");
     *size = wanted;
     return 0;
@@ -133,13 +132,12 @@ static int gather_copy_rows(const struct work *work, bool back, struct ls_error 
             if (back && atomic_load(&gather->failed))
                 pass->units[unit].broken = true;
             else if (back)
-                LS_TRY(device->memory->copy(
-                    stream, in[step->prepared.op->inputs], gather->out + first * row.out,
-                    (size_t)(row.rows * row.out) * sizeof *gather->out, error));
+                LS_TRY(device->memory->copy(stream, in[step->prepared.op->inputs],
+                                            gather->out + (size_t)first * row.out_bytes,
+                                            (size_t)row.rows * row.out_bytes, error));
             else
-                LS_TRY(device->memory->copy(stream, gather->in + first * row.in, in[0],
-                                            (size_t)(row.rows * row.in) * sizeof *gather->in,
-                                            error));
+                LS_TRY(device->memory->copy(stream, gather->in + (size_t)first * row.in_bytes,
+                                            in[0], (size_t)row.rows * row.in_bytes, error));
         }
         first += row.rows;
     }
@@ -161,7 +159,9 @@ static int64_t gather_rows_of(const struct work *work)
 static int64_t gather_tile_columns(const struct ls_gathered *row, int workers)
 {
     int64_t columns = row->out / (TILES * (int64_t)workers) / COLUMNS_MIN * COLUMNS_MIN;
-    return columns < COLUMNS_MIN ? COLUMNS_MIN : columns > COLUMNS_MAX ? COLUMNS_MAX : columns;
+    return columns < COLUMNS_MIN           ? COLUMNS_MIN
+           : columns > LS_TILE_COLUMNS_MAX ? LS_TILE_COLUMNS_MAX
+                                           : columns;
 }
 
 static void gather_run_tiles(const struct work *work)
@@ -173,11 +173,14 @@ static void gather_run_tiles(const struct work *work)
     struct ls_gathered row = ls_plan_gathered(gather_step_of(work, unit));
     const struct ls_device *device = work->pass->units[unit].plan->plan->device;
     void *const *in = gather_pointers_of(work, unit, false);
+    const struct ls_net_plan *plan = work->pass->units[unit].plan;
     int64_t columns = gather_tile_columns(&row, work->pass->engine->workers);
     struct ls_product_tile tile = {.stream = work->pass->engine->streams[work->worker],
                                    .rows = gather->in,
                                    .count = gather_rows_of(work),
-                                   .out = gather->out};
+                                   .out = gather->out,
+                                   .scratch = plan->bindings[work->worker].arena +
+                                              gather_step_of(work, unit)->scratch_offset};
     struct ls_error *error = ls_pass_error();
     for (;;) {
         tile.begin = columns * atomic_fetch_add_explicit(&gather->next, 1, memory_order_relaxed);

@@ -17,7 +17,7 @@ struct ls_wave;
 
 /* One for all nets: only one runs at a time. */
 struct ls_gather {
-    float *in, *out; /* rows of a wave */
+    unsigned char *in, *out; /* rows of a wave */
     size_t in_size, out_size;
     _Atomic int64_t next; /* the tile that is to be done next */
     _Atomic bool failed;  /* in this pass, for a worker: the rows are not there */

@@ -56,14 +56,17 @@ struct ls_op_layouts {
     const struct ls_layout *out[LS_OP_VALUES_MAX]; /* to be set: what will be written */
 };
 
-/* What a kernel shall do of output 0: columns [begin, end), for rows of input 0 that may be those
- * of many micro-batches. */
+/* What a kernel shall do of output 0: columns [begin, end), at most LS_TILE_COLUMNS_MAX, for rows
+ * of input 0 that may be those of many micro-batches. */
 struct ls_product_tile {
     struct ls_stream *stream;
-    const float *rows; /* `count` of them, all of input 0 */
+    const void *rows; /* `count` of them, all of input 0, of its type */
     int64_t count, begin, end;
-    float *out; /* rows, all of output 0; what is outside of the columns stays as it is */
+    void *out;     /* rows, all of output 0; what is outside of the columns stays as it is */
+    void *scratch; /* of the step, for this call alone */
 };
+
+enum { LS_TILE_COLUMNS_MAX = 512 };
 
 /* How the numeric environment of a net speaks of a kernel's bits (docs/numerics.md, section 11). */
 enum ls_kernel_bits {

@@ -72,10 +72,14 @@ bool ls_plan_gather_pays(const struct ls_plan *plan, size_t arena, size_t stashe
 
 struct ls_gathered ls_plan_gathered(const struct ls_step *step)
 {
-    const struct ls_inner_product_attr *attr = &step->prepared.op->attr.inner_product;
-    bool forward = step->prepared.op->kind == LS_OP_INNER_PRODUCT;
-    return (struct ls_gathered){
+    const struct ls_op *op = step->prepared.op;
+    const struct ls_inner_product_attr *attr = &op->attr.inner_product;
+    bool forward = op->kind == LS_OP_INNER_PRODUCT;
+    struct ls_gathered row = {
         .in = forward ? attr->k : attr->n, .out = forward ? attr->n : attr->k, .rows = attr->m};
+    row.in_bytes = (size_t)row.in * ls_dtype_size(op->input[0]->type);
+    row.out_bytes = (size_t)row.out * ls_dtype_size(op->output[0]->type);
+    return row;
 }
 
 size_t ls_plan_gathered_bytes(const struct ls_plan *plan)
@@ -85,9 +89,7 @@ size_t ls_plan_gathered_bytes(const struct ls_plan *plan)
         if (!plan->steps[i].gathered)
             continue;
         struct ls_gathered row = ls_plan_gathered(&plan->steps[i]);
-        const struct ls_op *op = plan->steps[i].prepared.op;
-        size_t ins = (size_t)(row.in * row.rows) * ls_dtype_size(op->input[0]->type);
-        size_t outs = (size_t)(row.out * row.rows) * ls_dtype_size(op->output[0]->type);
+        size_t ins = (size_t)row.rows * row.in_bytes, outs = (size_t)row.rows * row.out_bytes;
         in = ins > in ? ins : in;
         out = outs > out ? outs : out;
     }

@@ -112,10 +112,11 @@ static inline bool ls_plan_cut_behind(const struct ls_plan *plan, size_t step)
     return steps[step].cut || (!last && (steps[step].gathered || steps[step + 1].gathered));
 }
 
-/* The numbers in a row of input 0, and of output 0, of a gathered step, and how many rows a
- * micro-batch has. */
+/* The numbers in a row of input 0, and of output 0, of a gathered step, how many bytes they take,
+ * and how many rows a micro-batch has. */
 struct ls_gathered {
     int64_t in, out, rows;
+    size_t in_bytes, out_bytes;
 };
 struct ls_gathered ls_plan_gathered(const struct ls_step *step);
 /* Whether anything is. */

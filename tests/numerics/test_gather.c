@@ -8,15 +8,16 @@
 
 enum { SAMPLES = 61, GATHERED = 4, UPDATES = 4 };
 
-/* Two layers of 8 MiB, one of them with transposed weights; the first layer and the last are too
- * small. */
+/* Two layers of 8 MiB, of numbers in fp32 or bf16, one of them with transposed weights; the first
+ * layer and the last are too small. */
 static struct lockstep_solver *make_solver(const char *settings, const char *data)
 {
+    const char *width = strstr(settings, "BF16") != NULL ? "4224" : "2112";
     return load_solver(
         "base_lr: 0.02 momentum: 0.9 weight_decay: 0.001 lr_policy: 'fixed' max_iter: 40\n"
         "random_seed: 3 %s\n"
         "net_param { %s }\n",
-        settings, ls_test_net("gathered", LS_TEST_VALUES({"data", data})));
+        settings, ls_test_net("gathered", LS_TEST_VALUES({"data", data}, {"width", width})));
 }
 
 static int setup(void **state)
@@ -57,6 +58,8 @@ static const char *const cases[][2] = {
     {"micro_batch: 5 iter_size: 2 clip_gradients: 0.5 ", "batch_size: 30"},
     {"micro_batch: 1 ", "batch_size: 20 last_batch: PARTIAL"},
     {"micro_batch: 17 ", "batch_size: 101"},
+    {"precision: BF16 micro_batch: 3 ", "batch_size: 20 shuffle: true"},
+    {"precision: BF16 micro_batch: 16 ", "batch_size: 150"},
 };
 
 static void gathered_products_give_the_bits_of_separate_ones(void **state)

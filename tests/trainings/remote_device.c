@@ -118,6 +118,7 @@ static int kernel_tile(const struct ls_prepared *prepared, void *const *in,
         call.in[i] = remote_near(in[i]);
     there.rows = remote_near(tile->rows);
     there.out = remote_near(tile->out);
+    there.scratch = remote_near(tile->scratch);
     return original_of(prepared)->tile(prepared, call.in, &there, error);
 }
 

@@ -29,7 +29,7 @@ static void multiply(const struct ls_product_tile *tile, bool combine, int64_t d
                                        .p = {.data = tile->rows, .row = (size_t)depth, .step = 1},
                                        .q = w + tile->begin * (combine ? 1 : q_row),
                                        .q_row = (size_t)q_row,
-                                       .out = tile->out + tile->begin,
+                                       .out = (float *)tile->out + tile->begin,
                                        .out_row = (size_t)columns};
     if (combine)
         ls_vector_product()->combine(&product);

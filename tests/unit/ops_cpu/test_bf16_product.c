@@ -348,6 +348,22 @@ static void amx_is_chosen(void **state)
     assert_false(ls_cpu_amx());
 }
 
+/* Smaller products may need more than one of the largest: there is a bound for all of them. */
+static void scratch_is_bounded_for_smaller_products(void **state)
+{
+    (void)state;
+    static const int64_t depths[] = {1, 64, 512, 513, 4096, 25088}, lines[] = {1, 40, 344, 512};
+    for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
+        for (size_t l = 0; l < sizeof lines / sizeof *lines; l++)
+            for (int64_t a = 1; a <= lines[l]; a++)
+                for (int64_t b = 1; b <= 64; b++) {
+                    assert_true(ls_bf16_product_scratch(a, b, depths[d]) <=
+                                ls_bf16_product_scratch_up_to(lines[l], 64, depths[d]));
+                    assert_true(ls_bf16_product_scratch(b, a, depths[d]) <=
+                                ls_bf16_product_scratch_up_to(64, lines[l], depths[d]));
+                }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +371,7 @@ int main(void)
         cmocka_unit_test(edges),
         cmocka_unit_test(random_shapes),
         cmocka_unit_test(large_ones),
+        cmocka_unit_test(scratch_is_bounded_for_smaller_products),
 #if defined(LS_AMX)
         cmocka_unit_test(tiles_are_released),
 #endif

@@ -434,7 +434,7 @@ static int transposed_weights_run(const struct ls_prepared *prepared, void *loca
 }
 
 #define KERNEL(kernel, op, words, run)                                                             \
-    LS_BF16_KERNEL(kernel, op, words, ls_bf16_accepts, layouts, prepare, release, run)
+    LS_BF16_KERNEL(kernel, op, words, ls_bf16_accepts, layouts, prepare, release, run, NULL)
 
 KERNEL(ls_kernel_bf16_convolution, LS_OP_CONVOLUTION, "bf16 convolution", positions_run);
 KERNEL(ls_kernel_bf16_convolution_data, LS_OP_CONVOLUTION_DATA, "bf16 convolution backward data",

@@ -365,7 +365,7 @@ static int transposed_weights_run(const struct ls_prepared *prepared, void *loca
 /* ---- The kernels ----------------------------------------------------------------------------- */
 
 #define KERNEL(kernel, op, words, run)                                                             \
-    LS_BF16_KERNEL(kernel, op, words, accepts, ls_bf16_layouts, prepare, release, run)
+    LS_BF16_KERNEL(kernel, op, words, accepts, ls_bf16_layouts, prepare, release, run, NULL)
 
 KERNEL(ls_kernel_bf16_depthwise, LS_OP_CONVOLUTION, "bf16 depthwise convolution", positions_run);
 KERNEL(ls_kernel_bf16_depthwise_data, LS_OP_CONVOLUTION_DATA,

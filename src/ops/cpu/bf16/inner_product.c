@@ -9,7 +9,8 @@
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/vector/bf16_ends.h"
 
-enum { LINE = 512 };
+/* TILE_ROWS: of a tile at once, so that scratch memory is for no more. */
+enum { LINE = 512, TILE_ROWS = 64 };
 
 /* A matrix of `columns` numbers a row: rows are lines, or (columns are lines) terms. */
 static struct ls_bf16_operand rows_of(const uint16_t *data, int64_t rows, int64_t columns)
@@ -25,21 +26,22 @@ static struct ls_bf16_operand columns_of(const uint16_t *data, int64_t columns)
 
 /* ---- Results --------------------------------------------------------------------------------- */
 
-/* A matrix of `columns` numbers a row, to which the result goes as it is or transposed. */
+/* A matrix of `columns` numbers a row, to some columns of which the result goes as it is or
+ * transposed. */
 struct matrix {
     struct ls_bf16_ends ends;
     const float *bias; /* by column; NULL: there is none */
     void *data;
     bool bf16;
-    int64_t columns;
+    int64_t columns, begin, end;
 };
 
 static void write_line(const struct matrix *matrix, int64_t row, int64_t begin, int64_t count,
                        float *sums)
 {
     const struct ls_vector_bf16_ends *vector = ls_vector_bf16_ends();
-    const float *bias = matrix->bias != NULL ? matrix->bias + begin : NULL;
-    const int64_t at = row * matrix->columns + begin;
+    const int64_t column = matrix->begin + begin, at = row * matrix->columns + column;
+    const float *bias = matrix->bias != NULL ? matrix->bias + column : NULL;
     if (matrix->bf16)
         vector->to_bf16(&matrix->ends, bias, sums, (uint16_t *)matrix->data + at, (size_t)count);
     else
@@ -69,47 +71,81 @@ static void write_columns(const struct ls_bf16_product *product, int64_t i, int6
 
 /* ---- The three passes ------------------------------------------------------------------------ */
 
-/* rows w^T, or rows w where `combine`, with `w` of `columns` numbers a row. */
+/* rows w^T, or rows w where `combine`, with `w` of as many numbers a row as the result. */
 static void multiply(const uint16_t *rows, int64_t count, int64_t depth, const uint16_t *w,
                      bool combine, const struct matrix *out, void *scratch)
 {
+    const int64_t width = out->end - out->begin;
     struct ls_bf16_product product = {.depth = depth, .user = out};
     if (combine) {
         product.a = rows_of(rows, count, depth);
-        product.b = columns_of(w, out->columns);
+        product.b = columns_of(w + out->begin, out->columns);
+        product.b.lines = width;
         product.write = write_rows;
     } else {
-        product.a = rows_of(w, out->columns, depth);
+        product.a = rows_of(w + out->begin * depth, width, depth);
         product.b = rows_of(rows, count, depth);
         product.write = write_columns;
     }
     ls_bf16_multiply(&product, scratch);
 }
 
-static int forward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+static bool is_data(const struct ls_op *op)
+{
+    return op->kind == LS_OP_INNER_PRODUCT_DATA;
+}
+
+/* y, or dx, at `data`. */
+static struct matrix result_of(const struct ls_op *op, void *const *in, void *data)
+{
+    const struct ls_inner_product_attr *attr = &op->attr.inner_product;
+    const int64_t columns = is_data(op) ? attr->k : attr->n;
+    struct matrix result = {
+        .data = data, .bf16 = op->output[0]->type == LS_BF16, .columns = columns, .end = columns};
+    if (!is_data(op)) {
+        result.ends = (struct ls_bf16_ends){.relu = attr->relu, .slope = attr->relu_slope};
+        result.bias = op->inputs > 2 ? in[2] : NULL;
+    }
+    return result;
+}
+
+/* Rows of x, or of dy, times the weights. */
+static void multiply_rows(const struct ls_op *op, void *const *in, const uint16_t *rows,
+                          int64_t count, const struct matrix *result, void *scratch)
+{
+    const struct ls_inner_product_attr *attr = &op->attr.inner_product;
+    multiply(rows, count, is_data(op) ? attr->n : attr->k, in[1], is_data(op) != attr->transpose,
+             result, scratch);
+}
+
+static int product_run(const struct ls_prepared *prepared, void *local, void *const *in,
                        void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct ls_op *op = prepared->op;
-    const struct ls_inner_product_attr *attr = &op->attr.inner_product;
-    const struct matrix y = {.ends = {.relu = attr->relu, .slope = attr->relu_slope},
-                             .bias = op->inputs > 2 ? in[2] : NULL,
-                             .data = out[0],
-                             .bf16 = op->output[0]->type == LS_BF16,
-                             .columns = attr->n};
-    multiply(in[0], attr->m, attr->k, in[1], attr->transpose, &y, scratch);
+    const struct matrix result = result_of(op, in, out[0]);
+    multiply_rows(op, in, in[0], op->attr.inner_product.m, &result, scratch);
     return 0;
 }
 
-static int data_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                    void *const *out, void *scratch, const struct ls_context *context)
+/* Some columns, for some of the rows at a time. */
+static int product_tile(const struct ls_prepared *prepared, void *const *in,
+                        const struct ls_product_tile *tile, struct ls_error *error)
 {
-    (void)local, (void)context;
+    (void)error;
     const struct ls_op *op = prepared->op;
     const struct ls_inner_product_attr *attr = &op->attr.inner_product;
-    const struct matrix dx = {
-        .data = out[0], .bf16 = op->output[0]->type == LS_BF16, .columns = attr->k};
-    multiply(in[0], attr->m, attr->n, in[1], !attr->transpose, &dx, scratch);
+    const int64_t depth = is_data(op) ? attr->n : attr->k;
+    for (int64_t first = 0; first < tile->count; first += TILE_ROWS) {
+        const int64_t left = tile->count - first;
+        struct matrix result = result_of(op, in, NULL);
+        result.data = (char *)tile->out +
+                      (size_t)(first * result.columns) * ls_dtype_size(op->output[0]->type);
+        result.begin = tile->begin;
+        result.end = tile->end;
+        multiply_rows(op, in, (const uint16_t *)tile->rows + first * depth,
+                      left < TILE_ROWS ? left : TILE_ROWS, &result, tile->scratch);
+    }
     return 0;
 }
 
@@ -148,37 +184,40 @@ static int weights_run(const struct ls_prepared *prepared, void *local, void *co
 
 /* ---- The kernels ----------------------------------------------------------------------------- */
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 static int prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     (void)error;
-    const struct ls_inner_product_attr *attr = &prepared->op->attr.inner_product;
+    const struct ls_op *op = prepared->op;
+    const struct ls_inner_product_attr *attr = &op->attr.inner_product;
     const int64_t m = attr->m, n = attr->n, k = attr->k;
-    int64_t size[3] = {n, m, k}; /* lines of a, lines of b, terms */
-    if (prepared->op->kind == LS_OP_INNER_PRODUCT_WEIGHTS) {
-        size[0] = attr->transpose ? k : n;
-        size[1] = attr->transpose ? n : k;
-        size[2] = m;
-        const size_t sums = ls_bf16_product_scratch(1, n, m);
-        prepared->scratch_bytes = sums;
+    if (op->kind == LS_OP_INNER_PRODUCT_WEIGHTS) {
+        const int64_t rows = attr->transpose ? k : n, columns = attr->transpose ? n : k;
+        prepared->scratch_bytes =
+            larger(ls_bf16_product_scratch(1, n, m), ls_bf16_product_scratch(rows, columns, m));
     } else {
-        const bool data = prepared->op->kind == LS_OP_INNER_PRODUCT_DATA;
-        const bool combine = data != attr->transpose;
-        const int64_t columns = data ? k : n;
-        size[0] = combine ? m : columns;
-        size[1] = combine ? columns : m;
-        size[2] = data ? n : k;
+        const int64_t columns = is_data(op) ? k : n, depth = is_data(op) ? n : k;
+        const int64_t part = columns < LS_TILE_COLUMNS_MAX ? columns : LS_TILE_COLUMNS_MAX;
+        const bool combine = is_data(op) != attr->transpose; /* as in multiply */
+        prepared->scratch_bytes =
+            combine ? larger(ls_bf16_product_scratch(m, columns, depth),
+                             ls_bf16_product_scratch_up_to(TILE_ROWS, part, depth))
+                    : larger(ls_bf16_product_scratch(columns, m, depth),
+                             ls_bf16_product_scratch_up_to(part, TILE_ROWS, depth));
     }
-    const size_t bytes = ls_bf16_product_scratch(size[0], size[1], size[2]);
-    if (bytes > prepared->scratch_bytes)
-        prepared->scratch_bytes = bytes;
     return ls_own_prepare_bf16(prepared, ls_bf16_tiles_name());
 }
 
-#define KERNEL(kernel, op, words, run)                                                             \
-    LS_BF16_KERNEL(kernel, op, words, ls_bf16_accepts, ls_bf16_layouts, prepare, NULL, run)
+#define KERNEL(kernel, op, words, run, tile)                                                       \
+    LS_BF16_KERNEL(kernel, op, words, ls_bf16_accepts, ls_bf16_layouts, prepare, NULL, run, tile)
 
-KERNEL(ls_kernel_bf16_inner_product, LS_OP_INNER_PRODUCT, "bf16 inner product", forward_run);
+KERNEL(ls_kernel_bf16_inner_product, LS_OP_INNER_PRODUCT, "bf16 inner product", product_run,
+       product_tile);
 KERNEL(ls_kernel_bf16_inner_product_data, LS_OP_INNER_PRODUCT_DATA,
-       "bf16 inner product backward data", data_run);
+       "bf16 inner product backward data", product_run, product_tile);
 KERNEL(ls_kernel_bf16_inner_product_weights, LS_OP_INNER_PRODUCT_WEIGHTS,
-       "bf16 inner product backward weights", weights_run);
+       "bf16 inner product backward weights", weights_run, NULL);

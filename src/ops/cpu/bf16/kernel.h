@@ -12,8 +12,8 @@ bool ls_bf16_accepts(const struct ls_op *op);
 /* `layouts`: everything plain; input 1, the weights among others, as bf16. Returns 0. */
 int ls_bf16_layouts(const struct ls_op *op, struct ls_op_layouts *layouts, struct ls_error *error);
 
-/* The constant of a kernel; what ends with _ are functions, `release_` may be NULL. */
-#define LS_BF16_KERNEL(kernel, kind_, name_, accepts_, layouts_, prepare_, release_, run_)         \
+/* The constant of a kernel; what ends with _ are functions, `release_` and `tile_` may be NULL. */
+#define LS_BF16_KERNEL(kernel, kind_, name_, accepts_, layouts_, prepare_, release_, run_, tile_)  \
     const struct ls_kernel kernel = {                                                              \
         .kind = kind_,                                                                             \
         .bits = LS_BITS_DEFINED,                                                                   \
@@ -24,6 +24,7 @@ int ls_bf16_layouts(const struct ls_op *op, struct ls_op_layouts *layouts, struc
         .prepare = prepare_,                                                                       \
         .release = release_,                                                                       \
         .run = run_,                                                                               \
+        .tile = tile_,                                                                             \
         .in_place = -1,                                                                            \
     }
 

@@ -248,6 +248,20 @@ size_t ls_bf16_product_scratch(int64_t a_lines, int64_t b_lines, int64_t depth)
     return ls_bf16_scratch_with(ls_bf16_tiles(), a_lines, b_lines, depth);
 }
 
+size_t ls_bf16_product_scratch_up_to(int64_t a_lines, int64_t b_lines, int64_t depth)
+{
+    const struct ls_vector_bf16_product *tiles = ls_bf16_tiles();
+    const struct plan plan = make_plan(tiles, a_lines, b_lines, depth);
+    const int64_t rows = rounded_up(smaller(a_lines, C_ROWS), (int64_t)tiles->rows);
+    const int64_t all = rows * rounded_up(b_lines, (int64_t)tiles->columns);
+    /* A part is not larger than this, or one panel of b wide. */
+    int64_t most = depth > (int64_t)tiles->depth ? C_ELEMENTS : C_ELEMENTS_ONCE;
+    most = most > rows * (int64_t)tiles->columns ? most : rows * (int64_t)tiles->columns;
+    most = smaller(most, all);
+    const size_t panels = (size_t)rows / tiles->rows * plan.a_panel;
+    return plan.a + panels + (plan.c - plan.b) + (size_t)most * sizeof(float);
+}
+
 void ls_bf16_multiply_with(const struct ls_vector_bf16_product *tiles,
                            const struct ls_bf16_product *product, void *scratch)
 {

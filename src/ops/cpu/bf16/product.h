@@ -64,6 +64,8 @@ struct ls_bf16_product {
 /* Bytes of scratch, aligned to 64, that a product of these numbers of lines and terms needs with
  * the instruction set in use. A smaller one may need more, since it is cut into other parts. */
 size_t ls_bf16_product_scratch(int64_t a_lines, int64_t b_lines, int64_t depth);
+/* As much as any product of up to so many lines needs, with these terms. */
+size_t ls_bf16_product_scratch_up_to(int64_t a_lines, int64_t b_lines, int64_t depth);
 /* Computes the product in the calling thread. */
 void ls_bf16_multiply(const struct ls_bf16_product *product, void *scratch);
 
