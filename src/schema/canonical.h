@@ -44,10 +44,11 @@ struct ls_changes {
 };
 
 /* Compares the canonical text of a snapshot with that of the definition at hand. Paths do not count
- * (older snapshots have some). Fails (status LOCKSTEP_WEIGHTS) if the first cannot be read. Free
- * with ls_changes_free. */
-int ls_canonical_compare(const char *before, size_t before_length, const char *after,
-                         size_t after_length, struct ls_changes *changes, struct ls_error *error);
+ * (older snapshots have some). Fails (status LOCKSTEP_WEIGHTS) if the first cannot be read, and
+ * names the snapshot's `path` (may be NULL). Free with ls_changes_free. */
+int ls_canonical_compare(const char *path, const char *before, size_t before_length,
+                         const char *after, size_t after_length, struct ls_changes *changes,
+                         struct ls_error *error);
 void ls_changes_free(struct ls_changes *changes);
 
 #endif

@@ -224,8 +224,8 @@ static void compare_solvers(struct comparison *comparison, const Lockstep__Solve
 }
 
 /* Reads one side. Problems of a text that we wrote ourselves are told as one. */
-static int read_canonical(const char *name, const char *text, size_t length, int status,
-                          struct ls_definition **out, struct ls_error *error)
+static int read_canonical(const char *path, const char *name, const char *text, size_t length,
+                          int status, struct ls_definition **out, struct ls_error *error)
 {
     struct ls_error found = {0};
     char problems[512];
@@ -241,7 +241,7 @@ static int read_canonical(const char *name, const char *text, size_t length, int
         *out = NULL;
         snprintf(problems, sizeof problems, "it has no train_net_param");
     }
-    return ls_fail(error, status, NULL, NULL, "the definition in the snapshot cannot be read: %s",
+    return ls_fail(error, status, path, NULL, "the definition in the snapshot cannot be read: %s",
                    problems);
 }
 
@@ -268,14 +268,17 @@ static void compare_read(Lockstep__SolverParameter *a, Lockstep__SolverParameter
         compare_solvers(&(struct comparison){changes, allowed == 1}, a, b);
 }
 
-int ls_canonical_compare(const char *before, size_t before_length, const char *after,
-                         size_t after_length, struct ls_changes *changes, struct ls_error *error)
+int ls_canonical_compare(const char *path, const char *before, size_t before_length,
+                         const char *after, size_t after_length, struct ls_changes *changes,
+                         struct ls_error *error)
 {
     *changes = (struct ls_changes){0};
     struct ls_definition *a = NULL, *b = NULL;
-    int status = read_canonical("snapshot", before, before_length, LOCKSTEP_WEIGHTS, &a, error);
+    int status =
+        read_canonical(path, "snapshot", before, before_length, LOCKSTEP_WEIGHTS, &a, error);
     if (status == 0)
-        status = read_canonical("definition", after, after_length, LOCKSTEP_INTERNAL, &b, error);
+        status =
+            read_canonical(NULL, "definition", after, after_length, LOCKSTEP_INTERNAL, &b, error);
     if (status == 0) {
         changes->change = ls_alloc(CHANGES_MAX, sizeof *changes->change);
         if (changes->change == NULL)

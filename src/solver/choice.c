@@ -39,8 +39,8 @@ static int is_of_this_training(void *user, const struct ls_archive *archive,
                        "holds weights, but no training to resume");
     int status = ls_state_definition(trainer, &after, reason);
     if (status == 0)
-        status = ls_canonical_compare(before, strlen(before), after.data, after.length, &changes,
-                                      reason);
+        status = ls_canonical_compare(archive->path, before, strlen(before), after.data,
+                                      after.length, &changes, reason);
     for (size_t i = 0; i < changes.count && status == 0; i++) {
         const struct ls_change *change = &changes.change[i];
         if (!change->allowed || change->course)

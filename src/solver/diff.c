@@ -122,7 +122,7 @@ static void compare_tensors(struct difference *difference)
 static bool compare_definitions(struct difference *difference, const char *a, const char *b)
 {
     struct ls_changes changes;
-    if (ls_canonical_compare(a, strlen(a), b, strlen(b), &changes, NULL) != 0)
+    if (ls_canonical_compare(NULL, a, strlen(a), b, strlen(b), &changes, NULL) != 0)
         return false;
     for (size_t i = 0; i < changes.count; i++)
         say(difference, "definition, %s: %s and %s", changes.change[i].what,

@@ -121,7 +121,7 @@ static void find_lines(const char *here, const char *there, struct ls_text *out)
 static void find_fields(const char *here, const char *there, struct ls_text *out)
 {
     struct ls_changes changes = {0};
-    if (ls_canonical_compare(there, strlen(there), here, strlen(here), &changes, NULL) == 0)
+    if (ls_canonical_compare(NULL, there, strlen(there), here, strlen(here), &changes, NULL) == 0)
         for (size_t i = 0; i < changes.count && i < SHOWN; i++)
             ls_text_format(out, "%s%s %s, there %s", i > 0 ? "; " : "", changes.change[i].what,
                            changes.change[i].after, changes.change[i].before);

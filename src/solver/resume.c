@@ -68,8 +68,8 @@ static int compare_definitions(struct ls_trainer *trainer, const struct ls_archi
                        "holds weights, but no training to resume");
     int status = ls_state_definition(trainer, &after, error);
     if (status == 0)
-        status =
-            ls_canonical_compare(before, strlen(before), after.data, after.length, &changes, error);
+        status = ls_canonical_compare(archive->path, before, strlen(before), after.data,
+                                      after.length, &changes, error);
     for (size_t i = 0; i < changes.count && status == 0; i++) {
         const struct ls_change *change = &changes.change[i];
         if (change->allowed)
