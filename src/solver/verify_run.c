@@ -1,8 +1,7 @@
 /* One training of a verification. See solver/verify_run.h.
  *
  * The trainer's own loop trains, with tests and snapshots where the solver wants them, so that what
- * is compared is what `lockstep train` would do. After each update all ranks meet once more, to
- * read what is learned in the order of snapshots, and rank 0 hashes it.
+ * is compared is what `lockstep train` would do.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/verify_run.h"
@@ -12,22 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/thread.h"
-#include "engine/copies.h"
-#include "engine/exponents.h"
 #include "engine/pass.h"
-#include "engine/sample_states.h"
 #include "ops/devices.h"
 #include "snapshot/catalog.h"
 #include "solver/environment.h"
 #include "solver/loop.h"
-#include "solver/outputs.h"
 #include "solver/resume.h"
-#include "solver/state.h"
 #include "solver/weights.h"
 #include "transport/comm_job.h"
 #include "transport/local.h"
@@ -53,26 +45,10 @@ struct rank {
     struct ls_transport *transport;
     pthread_t thread;
     struct ls_trainer *trainer;
-    float *plain; /* room for the largest parameter */
+    struct ls_tracer tracer;
     struct ls_error *error;
     int status;
 };
-
-void ls_trace_free(struct ls_trace *trace)
-{
-    ls_free(trace->hash);
-    ls_free(trace->figures);
-    *trace = (struct ls_trace){0};
-}
-
-void ls_close_up_free(struct ls_close_up *close_up)
-{
-    for (int a = 0; a < LS_STATE_ARRAYS; a++)
-        ls_free(close_up->array[a]);
-    ls_free(close_up->exponents);
-    ls_free(close_up->figures);
-    *close_up = (struct ls_close_up){0};
-}
 
 void ls_verify_name(const struct ls_verify_case *what, struct ls_text *text)
 {
@@ -87,23 +63,7 @@ void ls_verify_name(const struct ls_verify_case *what, struct ls_text *text)
         ls_text_format(text, ", %.1f MiB", (double)what->memory / 1048576);
 }
 
-/* ---- What rank 0 writes down ----------------------------------------------------------------- */
-
-static int add_figures(struct ls_figure **figures, size_t *count, size_t *capacity,
-                       int64_t iteration, int net, const struct lockstep_output *outputs,
-                       size_t output_count, struct ls_error *error)
-{
-    for (size_t i = 0; i < output_count; i++)
-        for (size_t k = 0; k < outputs[i].count; k++) {
-            if (!LS_GROW(*figures, *count, *capacity))
-                return ls_fail_memory(error, "a verification");
-            struct ls_figure *figure = &(*figures)[(*count)++];
-            *figure = (struct ls_figure){
-                .iteration = iteration, .net = net, .entry = (int)k, .value = outputs[i].values[k]};
-            snprintf(figure->name, sizeof figure->name, "%s", outputs[i].name);
-        }
-    return 0;
-}
+/* ---- What rank 0 hears ----------------------------------------------------------------------- */
 
 /* Of what all trainings warn, the first one does. */
 static void note_warning(struct rank *rank, const char *warning)
@@ -120,14 +80,11 @@ static void note_warning(struct rank *rank, const char *warning)
 static void hear_event(void *user, const struct lockstep_event *event)
 {
     struct rank *rank = user;
-    struct ls_trace *trace = rank->segment->run->trace;
     if (event->kind == LOCKSTEP_EVENT_WARNING)
         note_warning(rank, event->text);
     if (event->kind != LOCKSTEP_EVENT_TEST || rank->segment->run->close_up != NULL)
         return;
-    if (add_figures(&trace->figures, &trace->figure_count, &trace->figure_capacity,
-                    event->iteration, event->test_net, event->outputs, event->output_count,
-                    rank->error) != 0)
+    if (ls_trace_add_test(rank->segment->run->trace, event, rank->error) != 0)
         rank->status = LOCKSTEP_RESOURCE;
 }
 
@@ -140,154 +97,25 @@ static enum lockstep_request answer(void *user)
     return stop ? LOCKSTEP_SNAPSHOT_AND_STOP : LOCKSTEP_GO_ON;
 }
 
-/* An array of a parameter into rank 0's room. All ranks call it. */
-static int read_array(struct rank *rank, size_t parameter, enum ls_store_array array)
-{
-    const struct ls_engine *engine = rank->trainer->engine;
-    if (rank->rank == 0)
-        return ls_copies_read(engine, (int)parameter, array, rank->plain, rank->error);
-    return ls_copies_in_parts(engine, (int)parameter, array)
-               ? ls_copies_read(engine, (int)parameter, array, NULL, rank->error)
-               : 0;
-}
+/* ---- A rank ---------------------------------------------------------------------------------- */
 
-static size_t elements(const struct ls_trainer *trainer, size_t parameter)
-{
-    return (size_t)ls_shape_size(&trainer->parameters->items[parameter]->shape);
-}
-
-/* The hash of all that belongs to a parameter; its arrays to the close-up, where that is the one.
- */
-static int hash_parameter(struct rank *rank, size_t parameter, struct ls_close_up *close_up,
-                          uint64_t *hash)
-{
-    const struct ls_trainer *trainer = rank->trainer;
-    size_t bytes = ls_parameter_plain_bytes(trainer->parameters->items[parameter]);
-    size_t rows = ls_sums_rows(trainer->store->sums, (int)parameter);
-    const int32_t *exponents = ls_sums_state(trainer->store->sums, (int)parameter);
-    *hash = ls_hash(exponents, rows * sizeof *exponents, parameter);
-    for (int a = 0; a < LS_STATE_ARRAYS; a++) {
-        if (!ls_state_has(trainer, parameter, ls_state_arrays[a].array))
-            continue;
-        LS_TRY(read_array(rank, parameter, ls_state_arrays[a].array));
-        if (rank->rank != 0)
-            continue;
-        *hash = ls_hash_wide(rank->plain, bytes, *hash + (uint64_t)a);
-        if (close_up == NULL)
-            continue;
-        float *copy = close_up->array[ls_state_arrays[a].array] = ls_alloc(bytes, 1);
-        if (copy == NULL)
-            return ls_fail_memory(rank->error, "a verification");
-        memcpy(copy, rank->plain, bytes);
-    }
-    if (close_up == NULL || rank->rank != 0)
-        return 0;
-    snprintf(close_up->name, sizeof close_up->name, "%s",
-             trainer->parameters->items[parameter]->name);
-    close_up->shape = trainer->parameters->items[parameter]->shape;
-    close_up->exponents = ls_alloc(rows + 1, sizeof *exponents);
-    if (close_up->exponents == NULL)
-        return ls_fail_memory(rank->error, "a verification");
-    close_up->exponent_count = rows;
-    memcpy(close_up->exponents, exponents, rows * sizeof *exponents);
-    return 0;
-}
-
-/* Rank 0: the hashes of all states per sample, which it has whole. */
-static int hash_states(const struct rank *rank, struct ls_close_up *close_up, uint64_t *hash)
-{
-    const struct ls_sample_states *states = rank->trainer->train_pass->states;
-    const size_t parameters = rank->trainer->parameters->count;
-    for (size_t i = 0; states != NULL && i < states->count; i++) {
-        const struct ls_state_tensor *tensor = &states->tensors[i];
-        const void *data;
-        LS_TRY(ls_sample_states_read(states, i, &data, rank->error));
-        hash[i] = ls_hash_wide(data, tensor->bytes, i);
-        if (close_up == NULL || close_up->parameter != (int)(parameters + i))
-            continue;
-        snprintf(close_up->name, sizeof close_up->name, "%s", tensor->name);
-        close_up->state = hash[i];
-    }
-    return 0;
-}
-
-static uint64_t hash_losses(const struct ls_trainer *trainer)
-{
-    const struct ls_graph *graph = ls_net_graph(trainer->train);
-    uint64_t hash = ls_hash(trainer->figures.totals.record,
-                            (size_t)graph->record_size * sizeof *trainer->figures.totals.record, 0);
-    return ls_hash(trainer->figures.totals.normalizers,
-                   graph->normalizer_count * sizeof *trainer->figures.totals.normalizers, hash);
-}
-
-/* Rank 0's room for an update; *row NULL elsewhere. */
-static int make_row(struct rank *rank, int64_t update, uint64_t **row)
-{
-    struct ls_trace *trace = rank->segment->run->trace;
-    size_t width = ls_trace_width(trace), wanted = ((size_t)update + 1) * width;
-    *row = NULL;
-    if (rank->rank != 0)
-        return 0;
-    if (wanted > trace->capacity) {
-        uint64_t *longer = ls_resize(trace->hash, 2 * wanted, sizeof *longer);
-        if (longer == NULL)
-            return ls_fail_memory(rank->error, "a verification");
-        trace->hash = longer;
-        trace->capacity = 2 * wanted;
-    }
-    *row = trace->hash + (size_t)update * width;
-    return 0;
-}
-
-/* After each update, by all ranks: see struct ls_trainer. */
+/* See struct ls_trainer. */
 static int after_update(void *user, struct ls_error *error)
 {
     struct rank *rank = user;
-    struct ls_trainer *trainer = rank->trainer;
-    struct ls_verify_run *run = rank->segment->run;
-    struct ls_close_up *close_up = run->close_up;
-    int64_t update = trainer->iteration - 1;
-    bool wanted = close_up != NULL && close_up->update == update;
-    uint64_t *row, hash = 0;
-    LS_TRY(make_row(rank, update, &row));
-    LS_TRY(ls_copies_gather_weights(trainer->engine, error));
-    for (size_t i = 0; i < trainer->parameters->count; i++) {
-        bool near = wanted && close_up->parameter == (int)i;
-        LS_TRY(hash_parameter(rank, i, near ? close_up : NULL, &hash));
-        if (row != NULL)
-            row[1 + i] = hash;
-    }
-    if (row != NULL) {
-        row[0] = hash_losses(trainer);
-        LS_TRY(hash_states(rank, wanted ? close_up : NULL, row + 1 + trainer->parameters->count));
-        run->trace->updates = update + 1;
-    }
-    if (wanted && rank->rank == 0) {
-        int status = ls_outputs_set(&trainer->figures.outputs, ls_net_graph(trainer->train),
-                                    trainer->figures.totals.record, error);
-        if (status == 0)
-            status = add_figures(
-                &close_up->figures, &close_up->figure_count, &close_up->figure_capacity, update, -1,
-                trainer->figures.outputs.items, trainer->figures.outputs.count, error);
-        LS_TRY(status);
-    }
-    return 0;
+    return ls_tracer_note(&rank->tracer, error);
 }
-
-/* ---- A rank ---------------------------------------------------------------------------------- */
 
 static int prepare(struct rank *rank)
 {
     struct ls_trainer *trainer = rank->trainer;
     const struct segment *segment = rank->segment;
     const struct ls_verify_options *options = segment->run->options;
-    size_t largest = 0;
-    for (size_t i = 0; i < trainer->parameters->count; i++)
-        largest = elements(trainer, i) > largest ? elements(trainer, i) : largest;
-    rank->plain = rank->rank == 0 ? ls_alloc_aligned(largest * sizeof *rank->plain) : NULL;
-    if (rank->rank == 0 && rank->plain == NULL)
-        LS_TRY(ls_comm_conclude(trainer->comm, ls_fail_memory(rank->error, "a verification"),
-                                rank->error));
+    rank->tracer = (struct ls_tracer){
+        .trainer = trainer, .trace = segment->run->trace, .close_up = segment->run->close_up};
+    int status = ls_tracer_begin(&rank->tracer, rank->error);
+    if (status != 0)
+        LS_TRY(ls_comm_conclude(trainer->comm, status, rank->error));
     trainer->after_update = after_update;
     trainer->after_update_user = rank;
     if (segment->resume != NULL)
@@ -324,11 +152,8 @@ static int train(struct rank *rank, struct ls_comm *comm)
                                              .device = segment->run->options->device};
     LS_TRY(ls_trainer_join(segment->run->definition, &options, comm, &rank->trainer, rank->error));
     int status = prepare(rank);
-    if (rank->rank == 0) {
-        segment->run->trace->parameters = rank->trainer->parameters->count;
-        segment->run->trace->states = ls_net_graph(rank->trainer->train)->sample_state_count;
+    if (rank->rank == 0)
         segment->run->trace->library |= ls_environment_layers(rank->trainer->train, NULL, 0) > 0;
-    }
     int64_t end = end_of(rank);
     if (status == 0)
         status = ls_trainer_run(rank->trainer, end, rank->error);
@@ -339,7 +164,7 @@ static int train(struct rank *rank, struct ls_comm *comm)
         segment->end = end;
     }
     ls_trainer_free(rank->trainer);
-    ls_free_aligned(rank->plain);
+    ls_tracer_end(&rank->tracer);
     return status != 0 ? status : rank->status;
 }
 
@@ -452,27 +277,6 @@ static size_t draw_case(const struct ls_verify_run *run, size_t before, int turn
     return drawn + (drawn >= before);
 }
 
-/* Hashes of the last snapshot: of the tensors, which lie behind the header, and of the file. */
-static int hash_snapshot(struct ls_trace *trace, const char *path, struct ls_error *error)
-{
-    struct ls_mapping file;
-    struct ls_sha256 tensors, all;
-    uint64_t header = 0;
-    LS_TRY(ls_file_map(path, LOCKSTEP_RESOURCE, &file, error));
-    if (file.size >= sizeof header)
-        memcpy(&header, file.data, sizeof header);
-    size_t begin = header < file.size ? sizeof header + (size_t)header : file.size;
-    begin = begin < file.size ? begin : file.size;
-    ls_sha256_begin(&tensors);
-    ls_sha256_add(&tensors, file.data + begin, file.size - begin);
-    ls_sha256_end(&tensors, trace->tensors);
-    ls_sha256_begin(&all);
-    ls_sha256_add(&all, file.data, file.size);
-    ls_sha256_end(&all, trace->file);
-    ls_file_unmap(&file);
-    return 0;
-}
-
 /* Segment after segment; *last is where the training ended. */
 static int run_segments(struct ls_verify_run *run, const char *prefix, int64_t *last,
                         struct ls_error *error)
@@ -516,7 +320,7 @@ int ls_verify_run(struct ls_verify_run *run, struct ls_error *error)
     if (status == 0 && run->close_up == NULL) {
         char *path = ls_catalog_path(prefix.data, last);
         status = path == NULL ? ls_fail_memory(error, "a verification")
-                              : hash_snapshot(run->trace, path, error);
+                              : ls_trace_add_snapshot(run->trace, path, error);
         ls_free(path);
     }
     if (status == 0 && run->name.failed)
