@@ -18,21 +18,21 @@ struct ls_bf16_ends {
  * to the next where they go. */
 struct ls_bf16_block {
     const float *bias;
-    float *sums; /* [rows][pitch]; overwritten */
+    const float *sums; /* [rows][pitch] */
     size_t pitch, rows, columns, to_pitch;
 };
 
-/* With n elements of `x` (overwritten) and y apart from it. `bias` is one for each element; NULL:
+/* With n elements of `x`, and y apart from it. `bias` is one for each element; NULL:
  * there is none. */
 struct ls_vector_bf16_ends {
-    void (*to_bf16)(const struct ls_bf16_ends *ends, const float *bias, float *restrict x,
+    void (*to_bf16)(const struct ls_bf16_ends *ends, const float *bias, const float *restrict x,
                     uint16_t *restrict y, size_t n);
-    void (*to_f32)(const struct ls_bf16_ends *ends, const float *bias, float *restrict x,
+    void (*to_f32)(const struct ls_bf16_ends *ends, const float *bias, const float *restrict x,
                    float *restrict y, size_t n);
     /* The same with one bias for all. */
-    void (*row_to_bf16)(const struct ls_bf16_ends *ends, const float *bias, float *restrict x,
+    void (*row_to_bf16)(const struct ls_bf16_ends *ends, const float *bias, const float *restrict x,
                         uint16_t *restrict y, size_t n);
-    void (*row_to_f32)(const struct ls_bf16_ends *ends, const float *bias, float *restrict x,
+    void (*row_to_f32)(const struct ls_bf16_ends *ends, const float *bias, const float *restrict x,
                        float *restrict y, size_t n);
     void (*block_to_bf16)(const struct ls_bf16_ends *ends, const struct ls_bf16_block *block,
                           uint16_t *y);
