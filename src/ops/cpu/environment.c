@@ -160,6 +160,7 @@ int ls_cpu_describe(struct ls_text *text, struct ls_error *error)
     LS_TRY(ls_cpu_fingerprint(&hash, error));
     static const char *const amx[] = {[LS_AMX_ABSENT] = "none",
                                       [LS_AMX_REFUSED] = "not permitted by the system",
+                                      [LS_AMX_WRONG] = "gives other bits, not used",
                                       [LS_AMX_THERE] = "for BF16"};
     ls_text_format(text, "kernels=%016" PRIx64 "\namx=%s\n", hash, amx[ls_cpu_amx_state()]);
     return text->failed ? ls_fail_memory(error, "the numeric environment") : 0;

@@ -9,6 +9,9 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "ops/cpu/amx/bf16_product.h"
+#include "ops/cpu/bf16/agree.h"
 #endif
 
 static const char *const isa_names[LS_ISAS] = {"generic", "sse41", "avx2", "avx512"};
@@ -96,7 +99,9 @@ static enum ls_amx ask_for_amx(void)
 {
     if (!ls_cpu_isa_supported(LS_ISA_AVX512) || !has_tiles())
         return LS_AMX_ABSENT;
-    return tiles_are_saved() && tiles_are_permitted() ? LS_AMX_THERE : LS_AMX_REFUSED;
+    if (!tiles_are_saved() || !tiles_are_permitted())
+        return LS_AMX_REFUSED;
+    return ls_bf16_agrees(&ls_bf16_amx) ? LS_AMX_THERE : LS_AMX_WRONG;
 }
 
 #else
@@ -141,6 +146,10 @@ static int select_amx(struct ls_error *error)
     if (ls_cpu_amx_state() == LS_AMX_REFUSED)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, "--isa avx512 gives the same bits",
                        "this processor has AMX, but the system does not permit its use");
+    if (ls_cpu_amx_state() == LS_AMX_WRONG)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL,
+                       "--isa avx512 computes without; please tell us of this processor",
+                       "AMX gives other bits here than AVX-512 does, so it is not used");
     if (ls_cpu_amx_state() != LS_AMX_THERE)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
                        "this processor does not have the instruction set 'amx'");

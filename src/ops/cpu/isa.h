@@ -34,10 +34,10 @@ int ls_cpu_isa_select(const char *name, struct ls_error *error);
 bool ls_cpu_computes_with(const char *name);
 
 /* AMX multiplies tiles of bf16 and concerns no other kernel. A process must ask the system for it,
- * which may refuse. */
-enum ls_amx { LS_AMX_ABSENT, LS_AMX_REFUSED, LS_AMX_THERE };
+ * which may refuse. WRONG: it gives other bits than AVX-512. */
+enum ls_amx { LS_AMX_ABSENT, LS_AMX_REFUSED, LS_AMX_WRONG, LS_AMX_THERE };
 
-/* What this processor has and the system permits; asks once, at the first call. */
+/* What this processor has and the system permits; asks and tries once, at the first call. */
 enum ls_amx ls_cpu_amx_state(void);
 /* Whether it is in use: if it is there, and nothing else than "amx" has been selected. */
 bool ls_cpu_amx(void);

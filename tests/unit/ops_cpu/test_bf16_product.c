@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "amx_model.h"
 #include "kernels/bf16_model.h"
+#include "ops/cpu/bf16/agree.h"
 #include "ops/cpu/bf16/product.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/vector/bf16_product.h"
@@ -311,11 +312,49 @@ static void tiles_are_released(void **state)
 
 #endif
 
+#if defined(LS_AMX)
+
+static size_t wrong_row, wrong_column;
+
+/* One element of a tile is off by one unit in its last place. */
+static void multiply_wrongly(const struct ls_bf16_tile *tile)
+{
+    ls_bf16_amx_model.multiply(tile);
+    if (tile->last && wrong_row < tile->rows && wrong_column < tile->columns) {
+        uint32_t bits;
+        float *c = tile->c + wrong_row * tile->pitch + wrong_column;
+        memcpy(&bits, c, sizeof bits);
+        bits ^= 1;
+        memcpy(c, &bits, sizeof bits);
+    }
+}
+
+/* Before AMX is used a product is computed with it, and compared. */
+static void a_wrong_bit_is_found(void **state)
+{
+    (void)state;
+    if (!ls_cpu_isa_supported(LS_ISA_AVX512))
+        ls_test_skip("this processor has no AVX-512");
+    assert_true(ls_bf16_agrees(&ls_bf16_amx_model));
+    struct ls_vector_bf16_product wrong = ls_bf16_amx_model;
+    wrong.multiply = multiply_wrongly;
+    for (wrong_row = 0; wrong_row < 32; wrong_row += 31)
+        for (wrong_column = 0; wrong_column < 32; wrong_column += 31)
+            assert_false(ls_bf16_agrees(&wrong));
+    wrong_row = 33;
+    assert_true(ls_bf16_agrees(&wrong));
+    ls_fail_allocation_after(0);
+    assert_false(ls_bf16_agrees(&ls_bf16_amx_model));
+    ls_fail_allocation_after(-1);
+}
+
+#endif
+
 /* AMX is taken where it is there, permitted, and not left out. */
 static void amx_is_chosen(void **state)
 {
     (void)state;
-    struct ls_error absent = {0}, refused = {0};
+    struct ls_error absent = {0}, refused = {0}, wrong = {0};
     const enum ls_amx truth = ls_cpu_amx_state();
     const bool wide = ls_cpu_isa_supported(LS_ISA_AVX512);
     ls_cpu_pretend_amx(LS_AMX_ABSENT);
@@ -325,6 +364,9 @@ static void amx_is_chosen(void **state)
     assert_int_equal(ls_cpu_isa_select("amx", &refused), LOCKSTEP_USAGE);
     assert_non_null(strstr(refused.problems[0].message, "the system does not permit its use"));
     assert_non_null(strstr(refused.problems[0].hint, "--isa avx512"));
+    ls_cpu_pretend_amx(LS_AMX_WRONG);
+    assert_int_equal(ls_cpu_isa_select("amx", &wrong), LOCKSTEP_USAGE);
+    assert_non_null(strstr(wrong.problems[0].message, "gives other bits"));
     if (wide) {
         assert_int_equal(ls_cpu_isa_select("avx512", NULL), 0);
         const struct ls_vector_bf16_product *without = ls_bf16_tiles();
@@ -374,6 +416,7 @@ int main(void)
         cmocka_unit_test(scratch_is_bounded_for_smaller_products),
 #if defined(LS_AMX)
         cmocka_unit_test(tiles_are_released),
+        cmocka_unit_test(a_wrong_bit_is_found),
 #endif
         cmocka_unit_test(amx_is_chosen),
     };

@@ -206,6 +206,7 @@ static void amx_is_told(void **state)
     (void)state;
     static const char *const words[] = {[LS_AMX_ABSENT] = "\namx=none\n",
                                         [LS_AMX_REFUSED] = "\namx=not permitted by the system\n",
+                                        [LS_AMX_WRONG] = "\namx=gives other bits, not used\n",
                                         [LS_AMX_THERE] = "\namx=for BF16\n"};
     const enum ls_amx truth = ls_cpu_amx_state();
     for (int amx = LS_AMX_ABSENT; amx <= LS_AMX_THERE; amx++) {
