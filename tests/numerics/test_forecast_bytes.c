@@ -214,6 +214,9 @@ static const struct net {
     {"momentum: 0.9", "forecast_convolutions"},
     {"type: 'Adam' momentum: 0.9 weight_average { decay: 0.9 }", "forecast_norms"},
     {"", "forecast_products"},
+    {"momentum: 0.9 precision: BF16", "forecast_convolutions"},
+    {"weight_average { decay: 0.9 } precision: BF16", "forecast_norms"},
+    {"precision: BF16", "forecast_products"},
 };
 
 static void compare_bytes(const struct net *net, int ranks, int workers)

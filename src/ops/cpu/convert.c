@@ -48,6 +48,27 @@ void ls_cpu_lay_out(const struct ls_shape *shape, size_t size, const struct ls_l
                        (const char *)in + place(from, channels, points, n, c, p) * size, size);
 }
 
+void ls_cpu_round_channels_last(const float *in, int64_t n, int64_t channels, int64_t points,
+                                uint16_t *out)
+{
+    enum { PIECE = 4096 };
+    uint16_t piece[PIECE];
+    const struct ls_vector_convert *vector = ls_vector_convert();
+    /* Some whole channels, or some points of one. */
+    const int64_t most_channels = points < PIECE ? PIECE / points : 1;
+    const int64_t most_points = points < PIECE ? points : PIECE;
+    for (; n > 0; n--, in += channels * points, out += channels * points)
+        for (int64_t c = 0; c < channels; c += most_channels)
+            for (int64_t p = 0; p < points; p += most_points) {
+                const int64_t some = channels - c < most_channels ? channels - c : most_channels;
+                const int64_t here = points - p < most_points ? points - p : most_points;
+                vector->f32_to_bf16(in + c * points + p, piece, (size_t)(some * here));
+                for (int64_t j = 0; j < here; j++)
+                    for (int64_t i = 0; i < some; i++)
+                        out[(p + j) * channels + c + i] = piece[i * here + j];
+            }
+}
+
 static bool convert_accepts(const struct ls_op *op)
 {
     const struct ls_value *x = op->input[0], *y = op->output[0];

@@ -12,4 +12,8 @@ void ls_cpu_convert(enum ls_dtype from, const void *in, enum ls_dtype to, void *
 void ls_cpu_lay_out(const struct ls_shape *shape, size_t size, const struct ls_layout *from,
                     const void *in, const struct ls_layout *to, void *out);
 
+/* Rounds n x channels x points numbers to bf16, as n x points x channels. */
+void ls_cpu_round_channels_last(const float *in, int64_t n, int64_t channels, int64_t points,
+                                uint16_t *out);
+
 #endif

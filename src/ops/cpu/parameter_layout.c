@@ -2,7 +2,8 @@
  *
  * A conversion is one reorder, or two over Caffe's order where the layouts see the parameter
  * differently (as transposed, say, where layers share it). Views of another type are converted at
- * the end: a layout is one of elements of any type.
+ * the end: a layout is one of elements of any type. What convolutions of bf16 numbers read is made
+ * in one go, without a copy of the weights in fp32.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/parameter_layout.h"
@@ -21,7 +22,9 @@ struct way {
 struct ls_converter {
     enum ls_dtype type; /* of the target */
     size_t elements;    /* of the target, with padding */
-    int ways;           /* 0: the layouts are the same */
+    int ways;           /* 0: the layouts are the same, or `channels_last` */
+    bool channels_last; /* the target is that, in bf16, and the source plain */
+    int64_t n, channels, points;
     struct way way[2];
     float *between; /* in Caffe's order, where there are two ways */
     float *last;    /* where the last way leads, if the target is not fp32 */
@@ -40,6 +43,14 @@ static int open_way(struct way *way, const struct ls_layout *from, const struct 
     return ls_execution_new(way->primitive, way->scratch, &way->execution, error);
 }
 
+static bool rounds_channels_last(enum ls_dtype type, const struct ls_layout *from,
+                                 const struct ls_layout *to, const struct ls_shape *shape)
+{
+    const struct ls_layout *last;
+    return type == LS_BF16 && from == &ls_layout_plain && shape->rank >= 3 && shape->rank <= 5 &&
+           ls_layout_channels_last(shape, &last, NULL) == 0 && to == last;
+}
+
 static int open_converter(struct ls_converter *converter, const struct ls_layout *from,
                           const struct ls_layout *to, const struct ls_shape *shape,
                           struct ls_error *error)
@@ -52,6 +63,13 @@ static int open_converter(struct ls_converter *converter, const struct ls_layout
     converter->elements = ls_layout_elements(to, shape);
     if (from == to)
         return 0;
+    if (rounds_channels_last(converter->type, from, to, shape)) {
+        converter->channels_last = true;
+        converter->n = shape->dim[0];
+        converter->channels = shape->dim[1];
+        converter->points = ls_shape_count(shape, 2, shape->rank);
+        return 0;
+    }
     if (converter->type != LS_F32) {
         converter->last = ls_alloc_aligned(converter->elements * sizeof *converter->last);
         if (converter->last == NULL)
@@ -90,6 +108,11 @@ int ls_cpu_converter_new(const struct ls_layout *from, const struct ls_layout *t
 
 static bool run_ways(const struct ls_converter *converter, const float *source, void *target)
 {
+    if (converter->channels_last) {
+        ls_cpu_round_channels_last(source, converter->n, converter->channels, converter->points,
+                                   target);
+        return true;
+    }
     void *end = converter->last != NULL ? converter->last : target;
     for (int i = 0; i < converter->ways; i++) {
         bool last = i == converter->ways - 1;
