@@ -122,12 +122,17 @@ static void set_spies(const struct ls_net *net, bool planted)
 
 enum how { CHAINED, UNDONE, SPOILT };
 
+/* Values in bf16 are half as large: twice the samples make chains of them. */
+static bool bf16;
+
 static struct bytes train(int group, enum how how, bool limited, struct found *found)
 {
     struct lockstep_solver *solver =
-        load_solver("base_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 max_iter: 100 micro_batch: 8 "
-                    "snapshot_after_train: false random_seed: 5 net_param { %s }",
-                    ls_test_net("chains", LS_TEST_VALUES({"group", ls_test_text("%d", group)})));
+        load_solver("base_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 max_iter: 100 micro_batch: %d "
+                    "snapshot_after_train: false random_seed: 5 precision: %s net_param { %s }",
+                    bf16 ? 16 : 8, bf16 ? "BF16" : "FP32",
+                    ls_test_net("chains", LS_TEST_VALUES({"group", ls_test_text("%d", group)},
+                                                         {"batch", bf16 ? "64" : "32"})));
     struct training *training = start(solver, 2, NULL, NULL);
     if (limited)
         limit_memory(training, 1);
@@ -170,6 +175,17 @@ static void chains_of_norms_within_micro_batches_change_no_bit(void **state)
     assert_true(found.backward >= 2);
 }
 
+static void chains_in_bf16_change_no_bit(void **state)
+{
+    (void)state;
+    struct found found;
+    bf16 = true;
+    compare(4, false, &found);
+    bf16 = false;
+    assert_true(found.sums >= 2 && found.backward >= 2 && found.forward >= 2);
+    assert_true(found.sync >= 4 && found.accumulate >= 4 && found.eltwise >= 1);
+}
+
 /* A sync point at which other micro-batches are awaited is never part of a chain. */
 static void chains_beside_sync_points_change_no_bit(void **state)
 {
@@ -186,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chains_of_norms_within_micro_batches_change_no_bit),
+        cmocka_unit_test(chains_in_bf16_change_no_bit),
         cmocka_unit_test(chains_beside_sync_points_change_no_bit)};
     write_cifar(ls_test_path("cifar.bin"), 64);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,13 +210,13 @@ static bool same(const struct result *a, const struct result *b)
            memcmp(a->figures, b->figures, sizeof a->figures) == 0 && same_bytes(a->state, b->state);
 }
 
-static void check_net(uint64_t seed)
+static void check_net(uint64_t seed, const char *precision)
 {
     struct ls_text text = make_random_net(seed);
     assert_false(text.failed);
     bool tested = strstr(text.data, "test_interval") != NULL;
-    struct lockstep_solver *solver =
-        load_solver("%s %s", tested ? "" : "test_interval: 100", text.data);
+    struct lockstep_solver *solver = load_solver(
+        "%s %s precision: %s", tested ? "" : "test_interval: 100", text.data, precision);
     struct result clean = run(solver, false, false);
     for (int p = 0; p <= POISONS; p++) {
         bool limited = p == POISONS; /* with recomputations wherever they save memory */
@@ -243,7 +243,9 @@ static void what_memory_held_before_changes_no_bit(void **state)
     if (chosen != NULL && sscanf(chosen, "%" SCNu64 " %" SCNu64, &first, &count) != 2)
         fail_msg("LOCKSTEP_NETS is \"FIRST COUNT\", not \"%s\"", chosen);
     for (uint64_t seed = first; seed < first + count; seed++)
-        check_net(seed);
+        check_net(seed, "FP32");
+    for (uint64_t seed = first; seed < first + count; seed += 3)
+        check_net(seed, "BF16");
 }
 
 int main(void)
