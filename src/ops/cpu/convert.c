@@ -62,7 +62,8 @@ void ls_cpu_round_channels_last(const float *in, int64_t n, int64_t channels, in
             for (int64_t p = 0; p < points; p += most_points) {
                 const int64_t some = channels - c < most_channels ? channels - c : most_channels;
                 const int64_t here = points - p < most_points ? points - p : most_points;
-                vector->f32_to_bf16(in + c * points + p, piece, (size_t)(some * here));
+                const void *from = in + c * points + p;
+                vector->f32_to_bf16(from, piece, (size_t)(some * here));
                 for (int64_t j = 0; j < here; j++)
                     for (int64_t i = 0; i < some; i++)
                         out[(p + j) * channels + c + i] = piece[i * here + j];
