@@ -25,7 +25,8 @@ verify lenet_solver.prototxt --workers 1,2
 fp32=$(hash)
 verify fp32_solver.prototxt --workers 1,2
 [ "$(hash)" = "$fp32" ] || fail "FP32 is not the default"
-[ -n "$bf16" ] && [ "$bf16" != "$fp32" ] || fail "BF16 computes what FP32 does: $bf16"
+[ -n "$bf16" ] || fail "no hash of a training in BF16"
+[ "$bf16" != "$fp32" ] || fail "BF16 computes what FP32 does: $bf16"
 verify bf16_solver.prototxt --workers 1,3 --ranks 1,2 --resume random:1 --device reference
 
 # Figures near those of FP32, also where every micro-batch is audited.
