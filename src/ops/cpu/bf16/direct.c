@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "ops/cpu/vector/bf16_direct.h"
 
@@ -131,6 +132,7 @@ static int64_t choose_rows(const struct ls_bf16_direct *direct, int64_t all)
 {
     const struct ls_bf16_windows *windows = &direct->windows;
     const int64_t unit = windows->channels * direct->variants * direct->row;
+    LS_ASSERT(unit > 0); /* no axis is empty */
     int64_t most = smaller(PLANES_MAX / unit - direct->further, all), step = 1;
     if (direct->convolution->pass == LS_BF16_TO_W)
         while (step * direct->row % BLOCK != 0)

@@ -169,11 +169,6 @@ FUSED static void over_lines(const struct ls_bf16_over_lines *all)
 
 /* ---- From bf16 ------------------------------------------------------------------------------- */
 
-static inline float widen_one(uint16_t bits)
-{
-    return ls_widen_bf16(bits);
-}
-
 #if LS_ISA_IS(AVX512)
 
 static inline __m512 widened(__m256i numbers)
@@ -237,7 +232,7 @@ static inline void widen_run(const struct ls_bf16_run *run, const uint16_t *data
     for (int32_t i = 0; i < run->head; i++)
         *next++ = 0;
     for (int32_t i = 0; i < run->count; i++)
-        next[i] = widen_one(from[i]);
+        next[i] = ls_widen_bf16(from[i]);
     next += run->count;
     for (int32_t i = 0; i < run->tail; i++)
         *next++ = 0;
@@ -297,7 +292,8 @@ static void turn(const uint16_t *x, int64_t plane, size_t channels, size_t count
     const size_t all = (channels + LANES - 1) / LANES * LANES;
     for (size_t c = 0; c < all; c++)
         for (size_t p = 0; p < count; p++)
-            to[p * pitch + c] = c < channels ? widen_one(x[(int64_t)c * plane + (int64_t)p]) : 0;
+            to[p * pitch + c] =
+                c < channels ? ls_widen_bf16(x[(int64_t)c * plane + (int64_t)p]) : 0;
 }
 
 #endif
