@@ -80,6 +80,7 @@ struct lockstep_plan_net {
     size_t library_layer_count;
     /* Layers that round in one precision or the other, and how many of them compute in bf16. */
     size_t computing_layers, bf16_layers;
+    int any_processor; /* every x86-64 gives the same bits: all products are of BF16 or PORTABLE */
 };
 
 /* Where memory goes, in bytes. */

@@ -61,6 +61,7 @@ static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net 
     }
     ls_json_integer(json, "computing_layers", (int64_t)net->computing_layers);
     ls_json_integer(json, "bf16_layers", (int64_t)net->bf16_layers);
+    ls_json_integer(json, "any_processor", net->any_processor);
     ls_json_integer(json, "depends_on_onednn", net->library_layer_count > 0);
     ls_json_open(json, "depends_through", '[');
     for (size_t i = 0; i < net->library_layer_count; i++)

@@ -75,8 +75,7 @@ static void put_steps(const struct lockstep_plan_net *net)
 /* Whether processors may differ, and in what. */
 static void put_dependence(const struct lockstep_plan_net *net)
 {
-    if (net->library_layer_count == 0 && net->bf16_layers > 0 &&
-        net->bf16_layers == net->computing_layers) {
+    if (net->any_processor) {
         puts("Bits: any x86-64 computes the same");
         return;
     }

@@ -36,6 +36,7 @@ struct builder {
     size_t blob_count, blob_capacity;
     struct ls_names names;         /* of blobs: the index of the latest */
     Lockstep__Precision precision; /* of layers that do not say their own */
+    bool portable;                 /* the same: their algorithm is PORTABLE */
     struct ls_error *error;
     int status; /* of the first problem */
 };
@@ -266,6 +267,7 @@ static int add_layer(struct builder *builder, const Lockstep__LayerParameter *de
     layer->graph = graph;
     layer->bf16 = (definition->has_precision ? definition->precision : builder->precision) ==
                   LOCKSTEP__PRECISION__BF16;
+    layer->portable = builder->portable;
     layer->type = definition->type != NULL ? ls_layer_type_find(definition->type) : NULL;
     const struct ls_layer_type *type = layer->type;
     layer->bottoms = (int)definition->n_bottom;
@@ -416,8 +418,10 @@ int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **gra
                    struct ls_error *error)
 {
     *graph = NULL;
-    struct builder builder = {
-        .graph = ls_graph_new(), .precision = options->net->precision, .error = error};
+    struct builder builder = {.graph = ls_graph_new(),
+                              .precision = options->net->precision,
+                              .portable = options->net->portable,
+                              .error = error};
     if (builder.graph == NULL)
         return ls_fail_memory(error, "a graph");
     builder.graph->phase = options->phase;

@@ -33,9 +33,10 @@ struct ls_layer {
     const Lockstep__LayerParameter *definition;
     const char *name;
     struct ls_graph *graph;
-    int index;   /* in its graph */
-    bool bf16;   /* computes with bf16, if it rounds anything */
-    bool rounds; /* whether `bf16` decides anything (set by graph/precision.c) */
+    int index;     /* in its graph */
+    bool bf16;     /* computes with bf16, if it rounds anything */
+    bool rounds;   /* whether `bf16` decides anything (set by graph/precision.c) */
+    bool portable; /* the algorithm of products is PORTABLE where the layer does not say its own */
     int bottoms, tops;
     struct ls_value **bottom; /* set before `setup` */
     struct ls_value **top;    /* NULL until `forward` sets them */

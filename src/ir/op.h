@@ -37,7 +37,8 @@ struct ls_window {
 enum ls_convolution_algorithm {
     LS_CONVOLUTION_AUTO, /* as a static rule says, which knows the shapes and what there is */
     LS_CONVOLUTION_DIRECT,
-    LS_CONVOLUTION_WINOGRAD
+    LS_CONVOLUTION_WINOGRAD,
+    LS_CONVOLUTION_PORTABLE /* with sums in a declared order (docs/numerics.md, "PORTABLE") */
 };
 
 struct ls_convolution_attr {
@@ -54,7 +55,8 @@ struct ls_inner_product_attr {
     bool bias, transpose;
     bool relu;
     float relu_slope;
-    bool large; /* the weights are plain; see ls_product_is_large */
+    bool large;    /* the weights are plain; see ls_product_is_large */
+    bool portable; /* see LS_CONVOLUTION_PORTABLE */
 };
 
 struct ls_record_attr {

@@ -8,7 +8,8 @@
  * same weights. Caffe's convolution_param; what is shared with Deconvolution is in window.c.
  *
  * `algorithm` says how: WINOGRAD for windows of 3 x 3 (fewer multiplications, more rounding),
- * DIRECT as above, AUTO the faster one by a rule of the backend's. In bf16 all are direct.
+ * DIRECT as above, AUTO the faster one by a rule of the backend's, PORTABLE as above with sums in a
+ * declared order. In bf16 all are PORTABLE.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/extent.h"
@@ -67,7 +68,8 @@ static int read_algorithm(const struct ls_layer *layer, struct ls_error *error)
                              "WINOGRAD is for two or three spatial axes, kernel_size 3, stride 1, "
                              "dilation 1, group 1 and a pad of 0 or 1");
     default:
-        state->attr.algorithm = LS_CONVOLUTION_AUTO;
+        state->attr.algorithm =
+            ls_window_is_portable(layer) ? LS_CONVOLUTION_PORTABLE : LS_CONVOLUTION_AUTO;
         return 0;
     }
 }

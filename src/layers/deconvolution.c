@@ -62,9 +62,13 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
     if (p->algorithm == LOCKSTEP__CONVOLUTION_PARAMETER__ALGORITHM__WINOGRAD)
-        return ls_layer_fail(layer, error, layer->definition->convolution_param, "algorithm", NULL,
-                             "a Deconvolution has no WINOGRAD");
-    return ls_window_setup(layer, error, &kind);
+        return ls_layer_fail(layer, error, layer->definition->convolution_param, "algorithm",
+                             "algorithm: AUTO, or PORTABLE", "a Deconvolution has no WINOGRAD");
+    LS_TRY(ls_window_setup(layer, error, &kind));
+    struct ls_window_state *state = layer->state;
+    if (ls_window_is_portable(layer))
+        state->attr.algorithm = LS_CONVOLUTION_PORTABLE;
+    return 0;
 }
 
 const struct ls_layer_type ls_layer_deconvolution = {

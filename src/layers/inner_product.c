@@ -60,6 +60,9 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
         .n = p->num_output,
         .bias = p->bias_term,
         .transpose = p->transpose,
+        .portable = p->has_algorithm
+                        ? p->algorithm == LOCKSTEP__INNER_PRODUCT_PARAMETER__ALGORITHM__PORTABLE
+                        : layer->portable,
         .large = ls_product_is_large(ls_shape_count(&x->shape, axis, x->shape.rank), p->num_output),
     };
     state->top = x->shape;

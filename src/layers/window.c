@@ -16,6 +16,13 @@ const Lockstep__ConvolutionParameter *ls_window_param(const struct ls_layer *lay
     return param != NULL ? param : &defaults;
 }
 
+bool ls_window_is_portable(const struct ls_layer *layer)
+{
+    const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
+    return p->has_algorithm ? p->algorithm == LOCKSTEP__CONVOLUTION_PARAMETER__ALGORITHM__PORTABLE
+                            : layer->portable;
+}
+
 /* The kernel's extents, for convolution.c's messages too. */
 static struct ls_extent kernel_of(const struct ls_layer *layer)
 {

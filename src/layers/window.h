@@ -28,6 +28,8 @@ struct ls_window_state {
 
 /* The layer's message, or one of defaults. */
 const Lockstep__ConvolutionParameter *ls_window_param(const struct ls_layer *layer);
+/* Whether the algorithm of its ops is PORTABLE: as the layer says, or else the solver. */
+bool ls_window_is_portable(const struct ls_layer *layer);
 /* The field that gives the kernel's extent along a spatial axis: "kernel_h". */
 const char *ls_window_kernel_field(const struct ls_layer *layer, int axis);
 

@@ -256,13 +256,37 @@ static void settle_precisions(Lockstep__SolverParameter *solver)
         }
 }
 
-/* Two definitions that were read. Where the solvers' precisions differ, that is what is told. */
+/* The same of algorithms: a layer that does not say its own has PORTABLE if the solver has. */
+static void settle_algorithms(Lockstep__SolverParameter *solver)
+{
+    Lockstep__NetParameter *net = solver->train_net_param;
+    const bool portable = solver->algorithm == LOCKSTEP__SOLVER_PARAMETER__ALGORITHM__PORTABLE;
+    for (size_t i = 0; portable && i < net->n_layer; i++) {
+        Lockstep__ConvolutionParameter *convolution = net->layer[i]->convolution_param;
+        Lockstep__InnerProductParameter *product = net->layer[i]->inner_product_param;
+        if (convolution != NULL && !convolution->has_algorithm) {
+            convolution->has_algorithm = 1;
+            convolution->algorithm = LOCKSTEP__CONVOLUTION_PARAMETER__ALGORITHM__PORTABLE;
+        }
+        if (product != NULL && !product->has_algorithm) {
+            product->has_algorithm = 1;
+            product->algorithm = LOCKSTEP__INNER_PRODUCT_PARAMETER__ALGORITHM__PORTABLE;
+        }
+    }
+}
+
+/* Two definitions that were read. Where the solvers' precisions or algorithms differ, that is what
+ * is told. */
 static void compare_read(Lockstep__SolverParameter *a, Lockstep__SolverParameter *b,
                          struct ls_changes *changes)
 {
     if (a->precision == b->precision) {
         settle_precisions(a);
         settle_precisions(b);
+    }
+    if (a->algorithm == b->algorithm) {
+        settle_algorithms(a);
+        settle_algorithms(b);
     }
     for (int allowed = 0; allowed < 2; allowed++)
         compare_solvers(&(struct comparison){changes, allowed == 1}, a, b);

@@ -90,6 +90,7 @@ static int read_solver_net(struct ls_definition *definition, const struct ls_net
         int status = read_net_file(path, choice.state, wanted, out, error);
         ls_free(path);
         out->precision = solver->precision;
+        out->portable = solver->algorithm == LOCKSTEP__SOLVER_PARAMETER__ALGORITHM__PORTABLE;
         return status;
     }
     if (choice.inside == NULL)
@@ -98,6 +99,7 @@ static int read_solver_net(struct ls_definition *definition, const struct ls_net
     LS_TRY(ls_net_upgrade(definition, choice.inside, error));
     int status = filter(definition, choice.inside, choice.state, wanted, out, error);
     out->precision = solver->precision;
+    out->portable = solver->algorithm == LOCKSTEP__SOLVER_PARAMETER__ALGORITHM__PORTABLE;
     return status;
 }
 

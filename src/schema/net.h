@@ -17,6 +17,7 @@ struct ls_net_definition {
      * the code that read it. */
     struct ls_definition *definition;
     Lockstep__Precision precision; /* the solver's: of layers that do not say their own */
+    bool portable;                 /* the same: the solver's algorithm is PORTABLE */
     int32_t test_iter; /* of a solver's test net: batches to test; 0: every sample once */
 };
 

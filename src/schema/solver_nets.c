@@ -102,6 +102,7 @@ static int read_net(struct ls_solver_reading *reading, const struct source *sour
         return ls_fail_memory(reading->error, "a definition");
     LS_TRY(ls_net_filter_state(definition, net, state, out, reading->error));
     out->precision = reading->solver->precision;
+    out->portable = reading->solver->algorithm == LOCKSTEP__SOLVER_PARAMETER__ALGORITHM__PORTABLE;
     return 0;
 }
 

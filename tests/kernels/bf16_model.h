@@ -1,6 +1,5 @@
-/* Sums of products of bf16 numbers as docs/numerics.md defines them, and numbers to try them with.
- * The calling thread flushes denormal numbers.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* Sums of products of bf16 or fp32 numbers as docs/numerics.md defines them, and numbers to try
+ * them with. The calling thread flushes denormal numbers. SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_KERNELS_BF16_MODEL_H
 #define LS_TESTS_KERNELS_BF16_MODEL_H
 
@@ -41,12 +40,12 @@ static inline void bf16_end_block(struct bf16_sum *sum)
 }
 
 /* In blocks of 32 terms. */
-static inline void bf16_add(struct bf16_sum *sum, uint16_t a, uint16_t b)
+static inline void bf16_add(struct bf16_sum *sum, float a, float b)
 {
     if (sum->terms % 32 == 0 && sum->terms > 0)
         bf16_end_block(sum);
     float *t = &sum->t[sum->terms++ % 2];
-    *t = fmaf(bf16_widened(a), bf16_widened(b), *t);
+    *t = fmaf(a, b, *t);
 }
 
 static inline float bf16_end(struct bf16_sum *sum)
@@ -58,9 +57,9 @@ static inline float bf16_end(struct bf16_sum *sum)
 }
 
 /* In one chain: convolutions of single channels. */
-static inline void bf16_chain(struct bf16_sum *sum, uint16_t a, uint16_t b)
+static inline void bf16_chain(struct bf16_sum *sum, float a, float b)
 {
-    sum->c = fmaf(bf16_widened(a), bf16_widened(b), sum->c);
+    sum->c = fmaf(a, b, sum->c);
 }
 
 /* Mostly near 1; zeros of both signs, tiny and large numbers, too. */
@@ -72,6 +71,18 @@ static inline uint16_t bf16_number(uint64_t salt, uint64_t i)
     if (kind < 20)
         return (uint16_t)((bits & 0x807f) | (55 + kind) << 7);
     return (uint16_t)((bits & 0x807f) | (124 + (bits >> 16) % 5) << 7);
+}
+
+/* The same with all digits of fp32. */
+static inline float f32_number(uint64_t salt, uint64_t i)
+{
+    const float number = bf16_widened(bf16_number(salt, i));
+    uint32_t digits = ls_random_u32(34, salt, i) & 0xffff, bits;
+    memcpy(&bits, &number, sizeof bits);
+    bits |= number != 0 ? digits : 0;
+    float all;
+    memcpy(&all, &bits, sizeof all);
+    return all;
 }
 
 /* Not a number is one thing, whatever its bits. */

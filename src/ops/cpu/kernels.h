@@ -103,8 +103,9 @@ LS_CPU_KERNELS(LS_DECLARE_KERNEL)
 
 /* For `prepare` of own kernels: names the implementation "lockstep:avx512". Returns 0. */
 int ls_own_prepare(struct ls_prepared *prepared, struct ls_error *error);
-/* The same of products of bf16 numbers: "lockstep:bf16:amx". Without an instruction that multiplies
- * and adds at once they are slow, and marked so. */
+/* The same of products in a declared order: "lockstep:bf16:amx", of bf16 numbers, with what
+ * multiplies them, or "lockstep:portable:avx512". Without an instruction that multiplies and adds
+ * at once they are slow, and marked so. */
 int ls_own_prepare_bf16(struct ls_prepared *prepared, const char *name);
 /* `release` of own kernels whose state is one piece of memory. */
 void ls_own_release(struct ls_prepared *prepared);

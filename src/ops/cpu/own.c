@@ -16,7 +16,9 @@ int ls_own_prepare(struct ls_prepared *prepared, struct ls_error *error)
 
 int ls_own_prepare_bf16(struct ls_prepared *prepared, const char *name)
 {
-    snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:bf16:%s", name);
+    const bool bf16 = prepared->op->bf16;
+    snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:%s:%s",
+             bf16 ? "bf16" : "portable", bf16 ? name : ls_cpu_isa_name(ls_cpu_isa()));
     prepared->slow = ls_cpu_isa() < LS_ISA_AVX2;
     return 0;
 }

@@ -1,6 +1,5 @@
-/* Convolutions and deconvolutions of bf16 numbers in all their passes, on every instruction set,
- * bit by bit against the definition.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* Convolutions and deconvolutions of bf16 and of fp32 numbers in all their passes, on every
+ * instruction set, bit by bit against the definition. SPDX-License-Identifier: BSD-2-Clause */
 #include "kernels/bf16_trial.h"
 
 #include <stdio.h>
@@ -13,9 +12,10 @@
 struct scene {
     struct convolution_size size;
     int axes;
+    bool f32;              /* of fp32 numbers, else of bf16 */
     bool bias, relu, wide; /* wide: the result over positions is fp32 */
     float slope;
-    uint16_t *x, *w, *y;
+    float *x, *w, *y;
     float *b;
     float *expected[2];
     int64_t x_count, w_count, y_count;
@@ -33,7 +33,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static struct scene *make_scene(const struct convolution_size *size, int axes, uint64_t salt)
+static struct scene *make_scene(const struct convolution_size *size, int axes, bool f32,
+                                uint64_t salt)
 {
     struct scene *scene = ls_alloc(1, sizeof *scene);
     assert_non_null(scene);
@@ -42,13 +43,14 @@ static struct scene *make_scene(const struct convolution_size *size, int axes, u
     scene->bias = salt % 3 != 0;
     scene->relu = scene->bias && salt % 4 < 2;
     scene->slope = salt % 4 == 1 ? 0.1F : 0;
-    scene->wide = salt % 5 == 0;
+    scene->f32 = f32;
+    scene->wide = f32 || salt % 5 == 0;
     scene->x_count = size->n * size->c * volume(size->in);
     scene->y_count = size->n * size->o * volume(size->out);
     scene->w_count = size->o * (size->c / size->group) * volume(size->kernel);
-    scene->x = bf16_trial_numbers(scene->x_count, salt);
-    scene->y = bf16_trial_numbers(scene->y_count, ~salt);
-    scene->w = bf16_trial_numbers(scene->w_count, salt ^ 0x5555);
+    scene->x = bf16_trial_numbers(f32, scene->x_count, salt);
+    scene->y = bf16_trial_numbers(f32, scene->y_count, ~salt);
+    scene->w = bf16_trial_numbers(f32, scene->w_count, salt ^ 0x5555);
     scene->b = bf16_trial_biases(larger(size->o, size->c), salt ^ 0x77);
     const size_t most = (size_t)larger(scene->w_count, larger(scene->x_count, scene->y_count)) + 1;
     for (int i = 0; i < 2; i++) {
@@ -72,8 +74,8 @@ static void free_scene(struct scene *scene)
 /* ---- The definition -------------------------------------------------------------------------- */
 
 /* Element of a tensor [n][channels][extent], or +0 outside of it. */
-static uint16_t element(const uint16_t *data, int channels, const int extent[3], int n, int c,
-                        const int at[3])
+static float element(const float *data, int channels, const int extent[3], int n, int c,
+                     const int at[3])
 {
     for (int i = 0; i < 3; i++)
         if (at[i] < 0 || at[i] >= extent[i])
@@ -94,8 +96,7 @@ static bool is_single(const struct convolution_size *size)
     return size->c == size->group && size->o == size->group;
 }
 
-static void add_term(const struct convolution_size *size, struct bf16_sum *sum, uint16_t a,
-                     uint16_t b)
+static void add_term(const struct convolution_size *size, struct bf16_sum *sum, float a, float b)
 {
     if (is_single(size))
         bf16_chain(sum, a, b);
@@ -166,12 +167,12 @@ static float sum_to_w(const struct scene *scene, int o, int c, int64_t tap)
 }
 
 /* The sum of a channel of a tensor over samples and positions. */
-static float sum_channel(const uint16_t *data, int samples, int channels, int64_t plane, int c)
+static float sum_channel(const float *data, int samples, int channels, int64_t plane, int c)
 {
     struct bf16_sum sum = {.c = 0};
     for (int n = 0; n < samples; n++)
         for (int64_t p = 0; p < plane; p++)
-            bf16_add(&sum, data[((int64_t)n * channels + c) * plane + p], 0x3f80);
+            bf16_add(&sum, data[((int64_t)n * channels + c) * plane + p], 1);
     return bf16_end(&sum);
 }
 
@@ -226,6 +227,8 @@ static struct ls_shape shape_of(int n, int channels, const int extent[3], int ax
 static void set_attributes(const struct scene *scene, struct ls_convolution_attr *attr)
 {
     *attr = (struct ls_convolution_attr){.group = scene->size.group,
+                                         .algorithm = scene->f32 ? LS_CONVOLUTION_PORTABLE
+                                                                 : LS_CONVOLUTION_AUTO,
                                          .bias = scene->bias,
                                          .relu = scene->relu,
                                          .relu_slope = scene->slope};
@@ -258,8 +261,9 @@ static void set_values(struct bf16_trial *trial, const struct scene *scene, enum
     value[TRIAL_Y].shape = shape_of(size->n, size->o, size->out, scene->axes);
     value[TRIAL_W].shape = shape_of(size->o, size->c / size->group, size->kernel, scene->axes);
     value[TRIAL_B].shape = (struct ls_shape){.rank = 1, .dim = {transposed ? size->c : size->o}};
-    value[TRIAL_X].type = value[TRIAL_Y].type = LS_BF16;
-    value[TRIAL_W].type = pass == TO_W ? LS_F32 : LS_BF16;
+    const enum ls_dtype type = scene->f32 ? LS_F32 : LS_BF16;
+    value[TRIAL_X].type = value[TRIAL_Y].type = type;
+    value[TRIAL_W].type = pass == TO_W ? LS_F32 : type;
     value[TRIAL_B].type = LS_F32;
     struct ls_value *result = pass == TO_Y ? &value[TRIAL_Y] : &value[TRIAL_X];
     if (pass != TO_W)
@@ -281,14 +285,14 @@ static void set_values(struct bf16_trial *trial, const struct scene *scene, enum
 
 /* Weights as the kernel asks for them: plain, or with the channels of x last. */
 static void lay_out_weights(const struct bf16_trial *trial, const struct ls_layout *layout,
-                            uint16_t *to)
+                            const float *from, float *to)
 {
     static const char *const names[] = {"owi", "ohwi", "odhwi"};
     const struct scene *scene = trial->user;
     const int64_t taps = volume(scene->size.kernel);
     const int64_t channels = scene->size.c / scene->size.group;
     if (layout == &ls_layout_plain) {
-        memcpy(to, scene->w, (size_t)scene->w_count * sizeof *to);
+        memcpy(to, from, (size_t)scene->w_count * sizeof *to);
         return;
     }
     assert_string_equal(layout->name, names[scene->axes - 1]);
@@ -296,13 +300,14 @@ static void lay_out_weights(const struct bf16_trial *trial, const struct ls_layo
     for (int o = 0; o < scene->size.o; o++)
         for (int64_t tap = 0; tap < taps; tap++)
             for (int64_t c = 0; c < channels; c++)
-                *to++ = scene->w[(o * channels + c) * taps + tap];
+                *to++ = from[(o * channels + c) * taps + tap];
 }
 
 static void try_pass(struct scene *scene, enum pass pass, bool transposed, const char *what)
 {
     const struct convolution_size *size = &scene->size;
     struct bf16_trial trial = {.op = {.kind = kind_of(pass, transposed)},
+                               .f32 = scene->f32,
                                .given = {[TRIAL_X] = pass != TO_X ? scene->x : NULL,
                                          [TRIAL_Y] = pass != TO_Y ? scene->y : NULL,
                                          [TRIAL_W] = pass != TO_W ? scene->w : NULL,
@@ -319,24 +324,30 @@ static void try_pass(struct scene *scene, enum pass pass, bool transposed, const
     bf16_trial_all(&trial);
 }
 
-static void try_all(const struct convolution_size *size, int axes, uint64_t salt)
+static void try_type(const struct convolution_size *size, int axes, bool f32, uint64_t salt)
 {
     char what[256];
     snprintf(what, sizeof what,
-             "%d axes, %d samples, %d -> %d in %d groups, %dx%dx%d, kernel %dx%dx%d, stride "
+             "%s, %d axes, %d samples, %d -> %d in %d groups, %dx%dx%d, kernel %dx%dx%d, stride "
              "%d,%d,%d, pad %d,%d,%d, dilation %d,%d,%d, salt %d",
-             axes, size->n, size->c, size->o, size->group, size->in[0], size->in[1], size->in[2],
-             size->kernel[0], size->kernel[1], size->kernel[2], size->stride[0], size->stride[1],
-             size->stride[2], size->pad[0], size->pad[1], size->pad[2], size->dilation[0],
-             size->dilation[1], size->dilation[2], (int)salt);
+             f32 ? "fp32" : "bf16", axes, size->n, size->c, size->o, size->group, size->in[0],
+             size->in[1], size->in[2], size->kernel[0], size->kernel[1], size->kernel[2],
+             size->stride[0], size->stride[1], size->stride[2], size->pad[0], size->pad[1],
+             size->pad[2], size->dilation[0], size->dilation[1], size->dilation[2], (int)salt);
     const uint64_t mode = ls_float_mode();
     ls_set_float_mode();
-    struct scene *scene = make_scene(size, axes, salt);
+    struct scene *scene = make_scene(size, axes, f32, salt);
     for (int pass = TO_Y; pass <= TO_W; pass++)
         for (int transposed = 0; transposed < 2; transposed++)
             try_pass(scene, (enum pass)pass, transposed, what);
     free_scene(scene);
     ls_restore_float_mode(mode);
+}
+
+static void try_all(const struct convolution_size *size, int axes, uint64_t salt)
+{
+    try_type(size, axes, false, salt);
+    try_type(size, axes, true, salt);
 }
 
 /* ---- Shapes ---------------------------------------------------------------------------------- */

@@ -1,6 +1,5 @@
-/* Inner products of bf16 numbers in all their passes, on every instruction set, bit by bit against
- * the definition.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* Inner products of bf16 and of fp32 numbers in all their passes, on every instruction set, bit by
+ * bit against the definition. SPDX-License-Identifier: BSD-2-Clause */
 #include "kernels/bf16_trial.h"
 
 #include <stdio.h>
@@ -10,9 +9,10 @@
 
 struct scene {
     int64_t m, k, n;
+    bool f32;                         /* of fp32 numbers, else of bf16 */
     bool transpose, bias, relu, wide; /* wide: y or dx is fp32 */
     float slope;
-    uint16_t *x, *w, *y;
+    float *x, *w, *y;
     float *b;
 };
 
@@ -64,7 +64,7 @@ static void define_w(const struct scene *scene, float *dw, float *db)
     for (int64_t n = 0; n < scene->n; n++) {
         struct bf16_sum bias = {.c = 0};
         for (int64_t m = 0; m < scene->m; m++)
-            bf16_add(&bias, scene->y[m * scene->n + n], 0x3f80);
+            bf16_add(&bias, scene->y[m * scene->n + n], 1);
         db[n] = bf16_end(&bias);
         for (int64_t k = 0; k < scene->k; k++) {
             struct bf16_sum sum = {.c = 0};
@@ -78,11 +78,11 @@ static void define_w(const struct scene *scene, float *dw, float *db)
 /* ---- Trials ---------------------------------------------------------------------------------- */
 
 static void copy_weights(const struct bf16_trial *trial, const struct ls_layout *layout,
-                         uint16_t *to)
+                         const float *from, float *to)
 {
     const struct scene *scene = trial->user;
     assert_ptr_equal(layout, &ls_layout_plain);
-    memcpy(to, scene->w, (size_t)(scene->n * scene->k) * sizeof *to);
+    memcpy(to, from, (size_t)(scene->n * scene->k) * sizeof *to);
 }
 
 static struct ls_shape matrix_shape(int64_t rows, int64_t columns)
@@ -98,9 +98,10 @@ static void set_values(struct bf16_trial *trial, const struct scene *scene, enum
     value[TRIAL_W].shape =
         scene->transpose ? matrix_shape(scene->k, scene->n) : matrix_shape(scene->n, scene->k);
     value[TRIAL_B].shape = (struct ls_shape){.rank = 1, .dim = {scene->n}};
-    value[TRIAL_X].type = pass == TO_X && scene->wide ? LS_F32 : LS_BF16;
-    value[TRIAL_Y].type = pass == TO_Y && scene->wide ? LS_F32 : LS_BF16;
-    value[TRIAL_W].type = pass == TO_W ? LS_F32 : LS_BF16;
+    const enum ls_dtype type = scene->f32 ? LS_F32 : LS_BF16;
+    value[TRIAL_X].type = pass == TO_X && scene->wide ? LS_F32 : type;
+    value[TRIAL_Y].type = pass == TO_Y && scene->wide ? LS_F32 : type;
+    value[TRIAL_W].type = pass == TO_W ? LS_F32 : type;
     value[TRIAL_B].type = LS_F32;
     bf16_trial_in(trial, pass == TO_X ? TRIAL_Y : TRIAL_X);
     bf16_trial_in(trial, pass == TO_W ? TRIAL_Y : TRIAL_W);
@@ -118,6 +119,7 @@ static void try_pass(const struct scene *scene, enum pass pass, const char *what
     const int64_t terms[] = {scene->k, scene->n, scene->m};
     const size_t most = (size_t)(scene->m * scene->k + scene->m * scene->n + scene->n * scene->k);
     struct bf16_trial trial = {.op = {.kind = kinds[pass]},
+                               .f32 = scene->f32,
                                .given = {[TRIAL_X] = pass != TO_X ? scene->x : NULL,
                                          [TRIAL_Y] = pass != TO_Y ? scene->y : NULL,
                                          [TRIAL_W] = pass != TO_W ? scene->w : NULL,
@@ -129,6 +131,7 @@ static void try_pass(const struct scene *scene, enum pass pass, const char *what
     trial.op.attr.inner_product = (struct ls_inner_product_attr){.m = scene->m,
                                                                  .k = scene->k,
                                                                  .n = scene->n,
+                                                                 .portable = scene->f32,
                                                                  .bias = scene->bias,
                                                                  .transpose = scene->transpose,
                                                                  .relu = scene->relu,
@@ -149,23 +152,25 @@ static void try_pass(const struct scene *scene, enum pass pass, const char *what
     ls_free(trial.expected[1]);
 }
 
-static void try_all(int64_t m, int64_t k, int64_t n, uint64_t salt)
+static void try_type(int64_t m, int64_t k, int64_t n, bool f32, uint64_t salt)
 {
     char what[128];
     struct scene scene = {.m = m,
                           .k = k,
                           .n = n,
+                          .f32 = f32,
                           .transpose = salt % 2,
                           .bias = salt % 3 != 0,
                           .relu = salt % 3 == 1,
                           .slope = salt % 9 == 1 ? 0.1F : 0,
-                          .wide = salt % 5 == 0,
-                          .x = bf16_trial_numbers(m * k, salt),
-                          .w = bf16_trial_numbers(n * k, ~salt),
-                          .y = bf16_trial_numbers(m * n, salt ^ 0x5555),
+                          .wide = f32 || salt % 5 == 0,
+                          .x = bf16_trial_numbers(f32, m * k, salt),
+                          .w = bf16_trial_numbers(f32, n * k, ~salt),
+                          .y = bf16_trial_numbers(f32, m * n, salt ^ 0x5555),
                           .b = bf16_trial_biases(n, salt ^ 0x77)};
     const uint64_t mode = ls_float_mode();
-    snprintf(what, sizeof what, "%d rows, %d to %d, salt %d", (int)m, (int)k, (int)n, (int)salt);
+    snprintf(what, sizeof what, "%s, %d rows, %d to %d, salt %d", f32 ? "fp32" : "bf16", (int)m,
+             (int)k, (int)n, (int)salt);
     ls_set_float_mode();
     for (int pass = TO_Y; pass <= TO_W; pass++)
         try_pass(&scene, (enum pass)pass, what);
@@ -174,6 +179,12 @@ static void try_all(int64_t m, int64_t k, int64_t n, uint64_t salt)
     ls_free(scene.w);
     ls_free(scene.y);
     ls_free(scene.b);
+}
+
+static void try_all(int64_t m, int64_t k, int64_t n, uint64_t salt)
+{
+    try_type(m, k, n, false, salt);
+    try_type(m, k, n, true, salt);
 }
 
 static void random_sizes_have_the_bits_of_the_definition(void **state)

@@ -1,6 +1,5 @@
-/* Products of bf16 numbers on every instruction set, bit by bit against the definition; AMX's also
- * where there is none, with tiles in plain C.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* Products of bf16 and of fp32 numbers on every instruction set, bit by bit against the definition;
+ * AMX's also where there is none, with tiles in plain C. SPDX-License-Identifier: BSD-2-Clause */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +25,7 @@ static const char *const kind_names[KINDS] = {"near 1", "all exponents", "near t
                                               "zeros of both signs", "any bits"};
 
 /* The sum of a[k] b[k] by the definition. */
-static float defined(const uint16_t *a, const uint16_t *b, size_t depth)
+static float defined(const float *a, const float *b, size_t depth)
 {
     struct bf16_sum sum = {.c = 0};
     for (size_t k = 0; k < depth; k++)
@@ -54,52 +53,78 @@ static uint16_t number(enum values kind, uint64_t salt, uint64_t i)
     }
 }
 
+/* With all digits of fp32; zeros stay zeros. */
+static float number_of(bool f32, enum values kind, uint64_t salt, uint64_t i)
+{
+    const float x = bf16_widened(number(kind, salt, i));
+    uint32_t digits = ls_random_u32(30, salt, i) & 0xffff, bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits |= f32 && (bits & 0x7fffffff) != 0 ? digits : 0;
+    float all;
+    memcpy(&all, &bits, sizeof all);
+    return all;
+}
+
+/* Element `at` becomes x, which bf16 has if it is bf16. */
+static void put(void *to, bool f32, size_t at, float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (f32)
+        ((uint32_t *)to)[at] = bits;
+    else
+        ((uint16_t *)to)[at] = (uint16_t)(bits >> 16);
+}
+
 struct matrix {
     struct ls_bf16_operand operand;
-    uint16_t *lines;  /* [lines][depth] */
-    uint16_t *placed; /* as an operand without `read` wants it */
+    float *lines; /* [lines][depth] */
+    void *placed; /* as an operand without `read` wants it */
     int64_t depth;
+    bool f32;
 };
 
 /* Writes what the contract allows behind a row, too. */
 static void read_matrix(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
-                        int64_t begin, int64_t end, uint16_t *to, size_t pitch)
+                        int64_t begin, int64_t end, void *memory, size_t pitch)
 {
     const struct matrix *matrix = operand->user;
     assert_true(first >= 0 && count > 0 && first + count <= operand->lines);
     assert_true(begin >= 0 && begin % 32 == 0 && end > begin && end <= matrix->depth);
-    assert_true(count <= LS_BF16_READ_LINES && end - begin <= LS_BF16_READ_TERMS);
-    assert_int_equal((uintptr_t)to % 64, 0);
+    const int64_t most = LS_BF16_READ_TERMS / (matrix->f32 ? 2 : 1);
+    assert_true(count <= LS_BF16_READ_LINES && end - begin <= most);
+    assert_int_equal((uintptr_t)memory % 64, 0);
     assert_int_equal(pitch % 32, 0);
     size_t rows = (size_t)(operand->by_term ? end - begin : count);
     size_t used = (size_t)(operand->by_term ? count : end - begin);
     assert_true(used <= pitch);
-    memset(to, 0xff, rows * pitch * sizeof *to);
+    memset(memory, 0xff, rows * pitch * (matrix->f32 ? 4 : 2));
     for (size_t row = 0; row < rows; row++)
         for (size_t i = 0; i < used; i++) {
             size_t line = (size_t)first + (operand->by_term ? i : row);
             size_t term = (size_t)begin + (operand->by_term ? row : i);
-            to[row * pitch + i] = matrix->lines[line * (size_t)matrix->depth + term];
+            put(memory, matrix->f32, row * pitch + i,
+                matrix->lines[line * (size_t)matrix->depth + term]);
         }
 }
 
 /* `form` says by two bits how it lies, and whether it is read. */
-static struct matrix make(int64_t lines, int64_t depth, unsigned form, enum values kind,
+static struct matrix make(bool f32, int64_t lines, int64_t depth, unsigned form, enum values kind,
                           uint64_t salt)
 {
     size_t count = (size_t)(lines * depth), pitch = (size_t)(form & 1 ? lines : depth) + salt % 5;
     size_t rows = (size_t)(form & 1 ? depth : lines);
-    struct matrix matrix = {.depth = depth};
+    struct matrix matrix = {.depth = depth, .f32 = f32};
     matrix.lines = ls_alloc(count + 1, sizeof *matrix.lines);
-    matrix.placed = ls_alloc(rows * pitch + 1, sizeof *matrix.placed);
+    matrix.placed = ls_alloc(rows * pitch + 1, f32 ? 4 : 2);
     assert_true(matrix.lines != NULL && matrix.placed != NULL);
-    memset(matrix.placed, 0xff, rows * pitch * sizeof *matrix.placed);
+    memset(matrix.placed, 0xff, rows * pitch * (f32 ? 4 : 2));
     for (size_t i = 0; i < count; i++)
-        matrix.lines[i] = number(kind, salt, i);
+        matrix.lines[i] = number_of(f32, kind, salt, i);
     for (size_t line = 0; line < (size_t)lines; line++)
         for (size_t k = 0; k < (size_t)depth; k++)
-            matrix.placed[form & 1 ? k * pitch + line : line * pitch + k] =
-                matrix.lines[line * (size_t)depth + k];
+            put(matrix.placed, f32, form & 1 ? k * pitch + line : line * pitch + k,
+                matrix.lines[line * (size_t)depth + k]);
     matrix.operand = (struct ls_bf16_operand){.lines = lines, .by_term = form & 1};
     if (form & 2) {
         matrix.operand.read = read_matrix;
@@ -144,6 +169,7 @@ extern const struct ls_vector_bf16_product ls_bf16_amx_model;
 struct way {
     const char *name;
     const struct ls_vector_bf16_product *tiles;
+    bool amx;
 };
 
 enum { WAYS = LS_ISAS + 2 };
@@ -157,14 +183,15 @@ static int list_ways(struct way ways[WAYS])
         if (!ls_cpu_isa_supported((enum ls_isa)isa))
             continue;
         assert_int_equal(ls_cpu_isa_select(name, NULL), 0);
-        ways[count++] = (struct way){.name = name, .tiles = ls_bf16_tiles()};
+        ways[count++] = (struct way){.name = name, .tiles = ls_bf16_tiles(false)};
     }
 #if defined(LS_AMX)
     if (ls_cpu_isa_supported(LS_ISA_AVX512))
-        ways[count++] = (struct way){.name = "model of AMX", .tiles = &ls_bf16_amx_model};
+        ways[count++] =
+            (struct way){.name = "model of AMX", .tiles = &ls_bf16_amx_model, .amx = true};
 #endif
     if (ls_cpu_isa_select("amx", NULL) == 0)
-        ways[count++] = (struct way){.name = "amx", .tiles = ls_bf16_tiles()};
+        ways[count++] = (struct way){.name = "amx", .tiles = ls_bf16_tiles(false), .amx = true};
     return count;
 }
 
@@ -185,9 +212,10 @@ static void check_way(const struct ls_bf16_product *product, const float *expect
     for (size_t e = 0; e < elements; e++) {
         assert_int_equal(result->counts[e], 1);
         if (!bf16_same(result->elements[e], expected[e]))
-            fail_msg("%s, %s: %d x %d x %d, element %zu is %a, not %a", way->name, kind_names[kind],
-                     (int)product->a.lines, (int)product->b.lines, (int)product->depth, e,
-                     (double)result->elements[e], (double)expected[e]);
+            fail_msg("%s, %s, %s: %d x %d x %d, element %zu is %a, not %a", way->name,
+                     product->f32 ? "fp32" : "bf16", kind_names[kind], (int)product->a.lines,
+                     (int)product->b.lines, (int)product->depth, e, (double)result->elements[e],
+                     (double)expected[e]);
     }
     ls_free_aligned(scratch);
 }
@@ -197,23 +225,29 @@ static void check(const struct ls_bf16_product *product, const float *expected, 
     struct way ways[WAYS];
     int count = list_ways(ways);
     for (int i = 0; i < count; i++)
-        check_way(product, expected, kind, &ways[i]);
+        if (!ways[i].amx || !product->f32)
+            check_way(product, expected, kind, &ways[i]);
 }
 
 /* One product, whose operands lie in the ways that `form` says. */
-static void try(int64_t rows, int64_t columns, int64_t depth, unsigned form, enum values kind)
+static void try_type(bool f32, int64_t rows, int64_t columns, int64_t depth, unsigned form,
+                     enum values kind)
 {
     const uint64_t salt = (uint64_t)(rows * 1000003 + columns * 1009 + depth * 2) + form;
-    struct matrix a = make(rows, depth, form & 3, kind, salt);
-    struct matrix b = make(columns, depth, form >> 2, kind, ~salt);
+    struct matrix a = make(f32, rows, depth, form & 3, kind, salt);
+    struct matrix b = make(f32, columns, depth, form >> 2, kind, ~salt);
     struct result result = {.elements = ls_alloc((size_t)(rows * columns), sizeof(float)),
                             .counts = ls_alloc((size_t)(rows * columns), 1)};
     float *expected = ls_alloc((size_t)(rows * columns), sizeof *expected);
     assert_true(result.elements != NULL && result.counts != NULL && expected != NULL);
     a.operand.user = &a;
     b.operand.user = &b;
-    const struct ls_bf16_product product = {
-        .a = a.operand, .b = b.operand, .depth = depth, .write = write_result, .user = &result};
+    const struct ls_bf16_product product = {.a = a.operand,
+                                            .b = b.operand,
+                                            .f32 = f32,
+                                            .depth = depth,
+                                            .write = write_result,
+                                            .user = &result};
     uint64_t mode = ls_float_mode();
     ls_set_float_mode();
     for (int64_t i = 0; i < rows; i++)
@@ -227,6 +261,12 @@ static void try(int64_t rows, int64_t columns, int64_t depth, unsigned form, enu
     ls_free(result.elements);
     ls_free(result.counts);
     ls_free(expected);
+}
+
+static void try(int64_t rows, int64_t columns, int64_t depth, unsigned form, enum values kind)
+{
+    try_type(false, rows, columns, depth, form, kind);
+    try_type(true, rows, columns, depth, form, kind);
 }
 
 static void random_shapes(void **state)
@@ -285,7 +325,12 @@ static void single_products(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t mode = ls_float_mode();
         ls_set_float_mode();
-        float model = defined(cases[i].a, cases[i].b, 4);
+        float a[4], b[4];
+        for (int k = 0; k < 4; k++) {
+            a[k] = bf16_widened(cases[i].a[k]);
+            b[k] = bf16_widened(cases[i].b[k]);
+        }
+        float model = defined(a, b, 4);
         ls_restore_float_mode(mode);
         if (!bf16_same(model, cases[i].sum))
             fail_msg("the model gives %a for case %zu", (double)model, i);
@@ -369,19 +414,20 @@ static void amx_is_chosen(void **state)
     assert_non_null(strstr(wrong.problems[0].message, "gives other bits"));
     if (wide) {
         assert_int_equal(ls_cpu_isa_select("avx512", NULL), 0);
-        const struct ls_vector_bf16_product *without = ls_bf16_tiles();
+        const struct ls_vector_bf16_product *without = ls_bf16_tiles(false);
         ls_cpu_pretend_amx(LS_AMX_THERE);
-        assert_ptr_equal(ls_bf16_tiles(), without);
+        assert_ptr_equal(ls_bf16_tiles(false), without);
         assert_int_equal(ls_cpu_isa_select("amx", NULL), 0);
         assert_int_equal(ls_cpu_isa(), LS_ISA_AVX512);
         assert_true(ls_cpu_amx() && ls_cpu_computes_with("amx"));
         assert_true(ls_cpu_computes_with("avx512") && !ls_cpu_computes_with("avx2"));
 #if defined(LS_AMX)
-        assert_ptr_not_equal(ls_bf16_tiles(), without);
+        assert_ptr_not_equal(ls_bf16_tiles(false), without);
+        assert_ptr_equal(ls_bf16_tiles(true), without); /* AMX multiplies bf16 alone */
         assert_string_equal(ls_bf16_tiles_name(), "amx");
 #endif
         ls_cpu_pretend_amx(LS_AMX_REFUSED);
-        assert_ptr_equal(ls_bf16_tiles(), without);
+        assert_ptr_equal(ls_bf16_tiles(false), without);
         assert_string_equal(ls_bf16_tiles_name(), "avx512");
         assert_false(ls_cpu_computes_with("amx"));
     }
@@ -395,14 +441,16 @@ static void scratch_is_bounded_for_smaller_products(void **state)
 {
     (void)state;
     static const int64_t depths[] = {1, 64, 512, 513, 4096, 25088}, lines[] = {1, 40, 344, 512};
-    for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
+    for (size_t d = 0; d < 2 * (sizeof depths / sizeof *depths); d++)
         for (size_t l = 0; l < sizeof lines / sizeof *lines; l++)
             for (int64_t a = 1; a <= lines[l]; a++)
                 for (int64_t b = 1; b <= 64; b++) {
-                    assert_true(ls_bf16_product_scratch(a, b, depths[d]) <=
-                                ls_bf16_product_scratch_up_to(lines[l], 64, depths[d]));
-                    assert_true(ls_bf16_product_scratch(b, a, depths[d]) <=
-                                ls_bf16_product_scratch_up_to(64, lines[l], depths[d]));
+                    const bool f32 = d % 2;
+                    const int64_t depth = depths[d / 2];
+                    assert_true(ls_bf16_product_scratch(f32, a, b, depth) <=
+                                ls_bf16_product_scratch_up_to(f32, lines[l], 64, depth));
+                    assert_true(ls_bf16_product_scratch(f32, b, a, depth) <=
+                                ls_bf16_product_scratch_up_to(f32, 64, lines[l], depth));
                 }
 }
 

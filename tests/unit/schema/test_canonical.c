@@ -259,6 +259,30 @@ static void precisions_of_layers_follow_the_solver(void **state)
     assert_string_equal(out, "! precision FP32 -> BF16\n");
 }
 
+/* The same of algorithms, in layers that have one. */
+static void algorithms_of_layers_follow_the_solver(void **state)
+{
+    (void)state;
+    char out[4096];
+#define NETS(algorithm)                                                                            \
+    "layer { name: 'a' convolution_param { num_output: 2 kernel_size: 1 } } "                      \
+    "layer { name: 'b' inner_product_param { num_output: 2 " algorithm " } } "                     \
+    "layer { name: 'c' }"
+#define PORTABLE SOLVER "algorithm: PORTABLE"
+    static const char unset[] = NETS(""), automatic[] = NETS("algorithm: AUTO"),
+                      portable[] = NETS("algorithm: PORTABLE");
+    assert_int_equal(changes_between(SOLVER, unset, SOLVER "algorithm: AUTO", automatic, out), 0);
+    assert_string_equal(out, "");
+    assert_int_equal(changes_between(SOLVER, unset, SOLVER, portable, out), 1);
+    assert_string_equal(out, "! layer 'b': inner_product_param.algorithm AUTO -> PORTABLE\n");
+    assert_int_equal(changes_between(PORTABLE, unset, PORTABLE, portable, out), 0);
+    assert_string_equal(out, "");
+    assert_int_equal(changes_between(PORTABLE, unset, PORTABLE, automatic, out), 1);
+    assert_string_equal(out, "! layer 'b': inner_product_param.algorithm PORTABLE -> AUTO\n");
+    assert_int_equal(changes_between(SOLVER, unset, PORTABLE, unset, out), 1);
+    assert_string_equal(out, "! algorithm AUTO -> PORTABLE\n");
+}
+
 static void the_list_is_limited(void **state)
 {
     (void)state;
@@ -307,6 +331,7 @@ int main(void)
         cmocka_unit_test(forbidden_changes),
         cmocka_unit_test(changes_of_nets),
         cmocka_unit_test(precisions_of_layers_follow_the_solver),
+        cmocka_unit_test(algorithms_of_layers_follow_the_solver),
         cmocka_unit_test(the_list_is_limited),
         cmocka_unit_test(unreadable_definitions),
     };

@@ -1,5 +1,5 @@
-/* Convolutions and deconvolutions of bf16 numbers, as products whose terms have a declared order
- * (docs/numerics.md): over 1 to 3 axes, with strides, padding, dilation and groups.
+/* Convolutions and deconvolutions of bf16 or fp32 numbers, as products whose terms have a declared
+ * order (docs/numerics.md): over 1 to 3 axes, with strides, padding, dilation and groups.
  *
  * Forward a line of the one operand is the weights of an output channel, a line of the other what a
  * position meets. By data the same for each class of positions of x that are a stride apart, to
@@ -7,7 +7,8 @@
  * the positions of all samples; a line of ones beside them gives the gradient of the bias.
  *
  * Activations lie in Caffe's order, weights with the channels of x last, so that they are in the
- * order of terms; their gradient is in Caffe's order.
+ * order of terms. Where they are fp32 their gradient lies as they do; where what is read is a bf16
+ * copy of weights in Caffe's order, in that.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/bf16/convolution.h"
@@ -125,20 +126,23 @@ static void write_positions(const struct ls_bf16_product *product, int64_t i, in
 struct class_weights {
     const struct ls_bf16_convolution *convolution;
     const struct ls_bf16_class *class;
-    const uint16_t *data; /* of the group: [channel of y][tap][channel of x] */
+    const void *data; /* of the group: [channel of y][tap][channel of x] */
 };
 
 static void read_weights(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
-                         int64_t begin, int64_t end, uint16_t *to, size_t pitch)
+                         int64_t begin, int64_t end, void *to, size_t pitch)
 {
     const struct class_weights *weights = operand->user;
     const int64_t lines = weights->convolution->x_channels;
     const int64_t depth = weights->convolution->y_channels;
     const int64_t filter = weights->convolution->taps * lines;
+    const bool f32 = weights->convolution->f32;
+    const size_t element = f32 ? sizeof(float) : sizeof(uint16_t);
     int64_t tap = begin / depth, o = begin % depth;
-    for (int64_t k = begin; k < end; k++, to += pitch) {
-        const uint16_t *from = weights->data + o * filter + weights->class->tap[tap] * lines;
-        memcpy(to, from + first, (size_t)count * sizeof *to);
+    char *row = to;
+    for (int64_t k = begin; k < end; k++, row += pitch * element) {
+        const int64_t at = o * filter + weights->class->tap[tap] * lines + first;
+        memcpy(row, ls_bf16_element(weights->data, f32, at), (size_t)count * element);
         if (++o == depth) {
             o = 0;
             tap++;
@@ -172,6 +176,7 @@ static void run_class(const struct ls_bf16_windows *windows, const struct class_
 {
     const struct ls_bf16_product product = {.a = weights_operand(weights),
                                             .b = ls_bf16_columns(windows),
+                                            .f32 = windows->f32,
                                             .depth =
                                                 class_depth(weights->convolution, weights->class),
                                             .write = write_positions,
@@ -179,8 +184,8 @@ static void run_class(const struct ls_bf16_windows *windows, const struct class_
     ls_bf16_multiply(&product, scratch);
 }
 
-static void run_positions(const struct ls_bf16_convolution *convolution, const uint16_t *from,
-                          const uint16_t *w, const float *bias, void *to, bool bf16, void *scratch)
+static void run_positions(const struct ls_bf16_convolution *convolution, const void *from,
+                          const void *w, const float *bias, void *to, bool bf16, void *scratch)
 {
     const bool to_x = convolution->pass == LS_BF16_TO_X;
     const int64_t channels = to_x ? convolution->x_channels : convolution->y_channels;
@@ -193,11 +198,11 @@ static void run_positions(const struct ls_bf16_convolution *convolution, const u
         const size_t step =
             (size_t)(channels * places.plane) * ls_dtype_size(bf16 ? LS_BF16 : LS_F32);
         for (int64_t g = 0; g < convolution->groups; g++) {
-            weights.data = w + g * group;
+            weights.data = ls_bf16_element(w, convolution->f32, g * group);
             places.data = (char *)to + (size_t)g * step;
             places.bias = bias != NULL ? bias + g * channels : NULL;
             run_class(&windows, &weights, &places, scratch);
-            windows.data += windows.channels * windows.plane;
+            ls_bf16_next_group(&windows);
         }
     }
 }
@@ -209,6 +214,7 @@ struct gradient {
     float *dw;              /* of the group: [channel of y][channel of x][tap] */
     float *db;              /* of the group; NULL: it is not wanted */
     int64_t channels, taps; /* channels of x */
+    bool in_order;          /* dw lies in the order of terms: [channel of y][tap][channel of x] */
 };
 
 /* Some columns at a time, whose cache lines stay until other rows have written theirs, too. */
@@ -221,9 +227,10 @@ static void write_gradient(const struct ls_bf16_product *product, int64_t i, int
         const int64_t end = smaller(begin + TOGETHER, columns);
         const float *from = tile;
         for (int64_t row = i; row < i + rows; row++, from += pitch) {
+            const int64_t plain = row % channels * taps + row / channels;
             float *to = row == filter
                             ? gradient->db + j
-                            : gradient->dw + j * filter + row % channels * taps + row / channels;
+                            : gradient->dw + j * filter + (gradient->in_order ? row : plain);
             const int64_t step = row == filter ? 1 : filter;
             for (int64_t c = begin; c < end; c++)
                 to[c * step] = from[c];
@@ -234,11 +241,12 @@ static void write_gradient(const struct ls_bf16_product *product, int64_t i, int
 /* The positions of a plane by themselves: a row for each channel of a group. */
 static struct ls_bf16_windows whole_planes(const struct ls_bf16_convolution *convolution,
                                            const int64_t extent[3], int64_t channels,
-                                           const uint16_t *data)
+                                           const void *data)
 {
     static const int64_t nowhere[1][3] = {{0}};
     const int64_t plane = ls_bf16_plane(extent);
     return (struct ls_bf16_windows){.data = data,
+                                    .f32 = convolution->f32,
                                     .samples = convolution->samples,
                                     .sample = convolution->groups * channels * plane,
                                     .plane = plane,
@@ -250,35 +258,40 @@ static struct ls_bf16_windows whole_planes(const struct ls_bf16_convolution *con
                                     .offset = nowhere};
 }
 
-static void run_weights(const struct ls_bf16_convolution *convolution, const uint16_t *x,
-                        const uint16_t *y, float *dw, float *db, void *scratch)
+static void run_weights(const struct ls_bf16_convolution *convolution, const void *x, const void *y,
+                        float *dw, float *db, void *scratch)
 {
     const int64_t in = convolution->x_channels, out = convolution->y_channels;
     struct ls_bf16_windows windows =
         ls_bf16_class_windows(convolution, &convolution->classes[0], x);
     struct ls_bf16_windows planes = whole_planes(convolution, convolution->y, out, y);
-    struct gradient gradient = {.dw = dw, .db = db, .channels = in, .taps = convolution->taps};
+    struct gradient gradient = {.dw = dw,
+                                .db = db,
+                                .channels = in,
+                                .taps = convolution->taps,
+                                .in_order = convolution->f32};
     windows.ones = db != NULL;
     for (int64_t g = 0; g < convolution->groups; g++) {
         const struct ls_bf16_product product = {.a = ls_bf16_rows(&windows),
                                                 .b = ls_bf16_rows(&planes),
+                                                .f32 = convolution->f32,
                                                 .depth = ls_bf16_positions(&windows),
                                                 .write = write_gradient,
                                                 .user = &gradient};
         ls_bf16_multiply(&product, scratch);
-        windows.data += in * windows.plane;
-        planes.data += out * planes.plane;
+        ls_bf16_next_group(&windows);
+        ls_bf16_next_group(&planes);
         gradient.dw += out * in * convolution->taps;
         gradient.db = db != NULL ? gradient.db + out : NULL;
     }
 }
 
 static void read_ones(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
-                      int64_t begin, int64_t end, uint16_t *to, size_t pitch)
+                      int64_t begin, int64_t end, void *to, size_t pitch)
 {
-    (void)operand, (void)first, (void)count;
-    for (int64_t k = begin; k < end; k++, to += pitch)
-        *to = LS_BF16_ONE;
+    (void)first, (void)count;
+    for (int64_t k = begin; k < end; k++)
+        ls_bf16_put_ones(operand->user != NULL, to, (size_t)(k - begin) * pitch, 1);
 }
 
 static void write_sums(const struct ls_bf16_product *product, int64_t i, int64_t rows, int64_t j,
@@ -292,21 +305,23 @@ static void write_sums(const struct ls_bf16_product *product, int64_t i, int64_t
 
 size_t ls_bf16_sum_scratch(const struct ls_bf16_convolution *convolution)
 {
-    return ls_bf16_product_scratch(convolution->groups * convolution->x_channels, 1,
-                                   convolution->samples * ls_bf16_plane(convolution->x));
+    return ls_bf16_product_scratch(convolution->f32, convolution->groups * convolution->x_channels,
+                                   1, convolution->samples * ls_bf16_plane(convolution->x));
 }
 
-void ls_bf16_sum_planes(const struct ls_bf16_convolution *convolution, const uint16_t *x, float *db,
+void ls_bf16_sum_planes(const struct ls_bf16_convolution *convolution, const void *x, float *db,
                         void *scratch)
 {
     struct ls_bf16_windows planes =
         whole_planes(convolution, convolution->x, convolution->groups * convolution->x_channels, x);
     planes.sample = planes.channels * planes.plane;
-    const struct ls_bf16_product product = {.a = ls_bf16_rows(&planes),
-                                            .b = {.lines = 1, .by_term = true, .read = read_ones},
-                                            .depth = ls_bf16_positions(&planes),
-                                            .write = write_sums,
-                                            .user = db};
+    const struct ls_bf16_product product = {
+        .a = ls_bf16_rows(&planes),
+        .b = {.lines = 1, .by_term = true, .read = read_ones, .user = convolution->f32 ? db : NULL},
+        .f32 = convolution->f32,
+        .depth = ls_bf16_positions(&planes),
+        .write = write_sums,
+        .user = db};
     ls_bf16_multiply(&product, scratch);
 }
 
@@ -316,8 +331,10 @@ void ls_bf16_sum_planes(const struct ls_bf16_convolution *convolution, const uin
 static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct ls_error *error)
 {
     LS_TRY(ls_bf16_layouts(op, result, error));
-    if (ls_primitive_pass(op) == LS_PASS_WEIGHTS)
+    if (ls_primitive_pass(op) == LS_PASS_WEIGHTS && op->bf16)
         return 0;
+    if (ls_primitive_pass(op) == LS_PASS_WEIGHTS)
+        return ls_layout_channels_last(&op->output[0]->shape, &result->out[0], error);
     return ls_layout_channels_last(&op->input[1]->shape, &result->in[1], error);
 }
 
@@ -328,15 +345,16 @@ static size_t product_scratch(const struct ls_bf16_convolution *convolution)
     if (convolution->pass == LS_BF16_TO_W) {
         const int64_t depth = convolution->samples * ls_bf16_plane(convolution->y);
         const int64_t lines = in * convolution->taps;
-        const size_t bare = ls_bf16_product_scratch(lines, out, depth);
-        const size_t with_ones = ls_bf16_product_scratch(lines + 1, out, depth);
+        const size_t bare = ls_bf16_product_scratch(convolution->f32, lines, out, depth);
+        const size_t with_ones = ls_bf16_product_scratch(convolution->f32, lines + 1, out, depth);
         return bare > with_ones ? bare : with_ones;
     }
     for (int64_t c = 0; c < convolution->class_count; c++) {
         const struct ls_bf16_class *class = &convolution->classes[c];
         const int64_t positions = convolution->samples * ls_bf16_plane(class->grid);
-        size_t bytes = ls_bf16_product_scratch(convolution->pass == LS_BF16_TO_X ? in : out,
-                                               positions, class_depth(convolution, class));
+        size_t bytes =
+            ls_bf16_product_scratch(convolution->f32, convolution->pass == LS_BF16_TO_X ? in : out,
+                                    positions, class_depth(convolution, class));
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -404,8 +422,8 @@ static int positions_run(const struct ls_prepared *prepared, void *local, void *
     return 0;
 }
 
-static void weights(const struct state *state, const uint16_t *x, const uint16_t *y, float *dw,
-                    float *db, void *scratch)
+static void weights(const struct state *state, const void *x, const void *y, float *dw, float *db,
+                    void *scratch)
 {
     if (state->direct != NULL)
         ls_bf16_direct_weights(state->direct, x, y, dw, db, scratch);

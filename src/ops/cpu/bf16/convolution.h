@@ -1,5 +1,5 @@
-/* What the kernels for convolutions of bf16 numbers share: the convolution that an op is, or, of a
- * deconvolution, that it is the gradient of.
+/* What the kernels for convolutions of bf16 or fp32 numbers share: the convolution that an op is,
+ * or, of a deconvolution, that it is the gradient of.
  *
  * All is said in the words of the convolution: x is the picture with the windows, y has a number
  * for each window. A deconvolution leads from y to x.
@@ -25,6 +25,7 @@ struct ls_bf16_class {
 
 struct ls_bf16_convolution {
     enum ls_bf16_pass pass;
+    bool f32; /* of fp32 numbers */
     int64_t samples, groups;
     int64_t x_channels, y_channels; /* of a group */
     int64_t x[3], y[3];             /* extents; unused axes are the first, and 1 */
@@ -49,12 +50,11 @@ void ls_bf16_convolution_free(struct ls_bf16_convolution *convolution); /* NULL:
 
 /* What a class meets: x for classes of y, y for those of x. Channels are those of one group. */
 struct ls_bf16_windows ls_bf16_class_windows(const struct ls_bf16_convolution *convolution,
-                                             const struct ls_bf16_class *class,
-                                             const uint16_t *data);
+                                             const struct ls_bf16_class *class, const void *data);
 
 /* The gradient of a deconvolution's bias: sums over the positions of x in all samples, in blocks of
  * 32 terms; and the bytes of scratch that it needs. */
-void ls_bf16_sum_planes(const struct ls_bf16_convolution *convolution, const uint16_t *x, float *db,
+void ls_bf16_sum_planes(const struct ls_bf16_convolution *convolution, const void *x, float *db,
                         void *scratch);
 size_t ls_bf16_sum_scratch(const struct ls_bf16_convolution *convolution);
 

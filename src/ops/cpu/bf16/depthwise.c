@@ -1,6 +1,6 @@
-/* Convolutions and deconvolutions of bf16 numbers with a group for each channel: sums of few terms,
- * which are no product of matrices. Forward and by data a sum is one chain over the taps; by
- * weights it is made of blocks, as others are (docs/numerics.md).
+/* Convolutions and deconvolutions of bf16 or fp32 numbers with a group for each channel: sums of
+ * few terms, which are no product of matrices. Forward and by data a sum is one chain over the
+ * taps; by weights it is made of blocks, as others are (docs/numerics.md).
  *
  * Sixteen channels go together, sample by sample: they are spread to places of a padded plane, each
  * with a number for each channel (ops/cpu/vector/bf16_depthwise.h).
@@ -188,27 +188,37 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
 
 /* ---- Forward and by data --------------------------------------------------------------------- */
 
+/* `count` numbers of some channels, `plane` apart, from element `at` on. */
+static void spread(const struct ls_bf16_convolution *convolution, const void *data, int64_t at,
+                   int64_t plane, int64_t channels, int64_t count, float *places)
+{
+    const struct ls_vector_bf16_depthwise *vector = ls_vector_bf16_depthwise();
+    data = ls_bf16_element(data, convolution->f32, at);
+    if (convolution->f32)
+        vector->spread_floats(data, (size_t)plane, (size_t)channels, (size_t)count, places);
+    else
+        vector->spread(data, (size_t)plane, (size_t)channels, (size_t)count, places);
+}
+
 /* Spreads a sample's channels to the padded plane, whose border is zero already. */
-static void spread_plane(const struct depthwise *state, const uint16_t *data, int64_t channels,
-                         float *plane)
+static void spread_plane(const struct depthwise *state, const void *data, int64_t at,
+                         int64_t channels, float *plane)
 {
     const int64_t *from = state->from, *before = state->before, *padded = state->padded;
     for (int64_t d = 0; d < from[0]; d++)
         for (int64_t h = 0; h < from[1]; h++)
-            ls_vector_bf16_depthwise()->spread(
-                data + (d * from[1] + h) * from[2], (size_t)ls_bf16_plane(from), (size_t)channels,
-                (size_t)from[2],
-                plane + place_of(padded, d + before[0], h + before[1], before[2]) * CHANNELS);
+            spread(state->convolution, data, at + (d * from[1] + h) * from[2], ls_bf16_plane(from),
+                   channels, from[2],
+                   plane + place_of(padded, d + before[0], h + before[1], before[2]) * CHANNELS);
 }
 
 /* w [channel][tap] by the taps of all classes. */
-static void spread_weights(const struct ls_bf16_convolution *convolution, const uint16_t *w,
-                           int64_t channels, float *weights)
+static void spread_weights(const struct ls_bf16_convolution *convolution, const void *w,
+                           int64_t first, int64_t channels, float *weights)
 {
     for (int64_t k = 0; k < convolution->taps; k++)
-        ls_vector_bf16_depthwise()->spread(w + convolution->tap_numbers[k],
-                                           (size_t)convolution->taps, (size_t)channels, 1,
-                                           weights + k * CHANNELS);
+        spread(convolution, w, first * convolution->taps + convolution->tap_numbers[k],
+               convolution->taps, channels, 1, weights + k * CHANNELS);
 }
 
 /* The result for one sample's channels: `data` is the first one's plane. */
@@ -259,7 +269,8 @@ static void run_sample(const struct depthwise *state, const struct areas *areas,
             const struct ls_bf16_meetings meetings = {.at = state->at + done,
                                                       .positions = (size_t)count,
                                                       .offset = state->offset + taps,
-                                                      .taps = (size_t) class->taps};
+                                                      .taps = (size_t) class->taps,
+                                                      .f32 = convolution->f32};
             float *sums = scratch + areas->sums;
             ls_vector_bf16_depthwise()->chains(&meetings, scratch + areas->plane,
                                                scratch + areas->weights + taps * CHANNELS, sums);
@@ -275,7 +286,6 @@ static int positions_run(const struct ls_prepared *prepared, void *local, void *
     (void)local, (void)context;
     const struct depthwise *state = prepared->state;
     const struct ls_bf16_convolution *convolution = state->convolution;
-    const uint16_t *x = in[0], *w = in[1];
     const float *bias = prepared->op->inputs > 2 ? in[2] : NULL;
     struct result result = {.ends = &convolution->ends,
                             .bf16 = prepared->op->output[0]->type == LS_BF16,
@@ -288,11 +298,10 @@ static int positions_run(const struct ls_prepared *prepared, void *local, void *
     for (int64_t c = 0; c < convolution->groups; c += CHANNELS) {
         result.channels = smaller(CHANNELS, convolution->groups - c);
         result.bias = bias != NULL ? bias + c : NULL;
-        spread_weights(convolution, w + c * convolution->taps, result.channels,
-                       floats + areas.weights);
+        spread_weights(convolution, in[1], c, result.channels, floats + areas.weights);
         for (int64_t n = 0; n < convolution->samples; n++) {
             const int64_t plane = n * convolution->groups + c;
-            spread_plane(state, x + plane * ls_bf16_plane(state->from), result.channels,
+            spread_plane(state, in[0], plane * ls_bf16_plane(state->from), result.channels,
                          floats + areas.plane);
             result.data = (char *)out[0] + (size_t)(plane * result.plane) * size;
             run_sample(state, &areas, floats, &result);
@@ -312,14 +321,17 @@ static void write_gradient(int64_t channels, int64_t taps, const float *sums, fl
         db[c] = sums[taps * STATE + 2 * CHANNELS + c];
 }
 
-static void run_weights(const struct depthwise *state, const uint16_t *x, const uint16_t *dy,
-                        float *dw, float *db, void *scratch)
+static void run_weights(const struct depthwise *state, const void *x, const void *dy, float *dw,
+                        float *db, void *scratch)
 {
     const struct ls_bf16_convolution *convolution = state->convolution;
     const struct ls_vector_bf16_depthwise *vector = ls_vector_bf16_depthwise();
     const size_t taps = (size_t)convolution->taps, positions = (size_t)state->positions;
-    const struct ls_bf16_meetings meetings = {
-        .at = state->at, .positions = positions, .offset = state->offset, .taps = taps};
+    const struct ls_bf16_meetings meetings = {.at = state->at,
+                                              .positions = positions,
+                                              .offset = state->offset,
+                                              .taps = taps,
+                                              .f32 = convolution->f32};
     struct areas areas;
     find_areas(state, &areas);
     float *const floats = scratch;
@@ -329,10 +341,10 @@ static void run_weights(const struct depthwise *state, const uint16_t *x, const 
         memset(floats + areas.sums, 0, (taps + 1) * STATE * sizeof(float));
         for (int64_t n = 0; n < convolution->samples; n++) {
             const int64_t plane = n * convolution->groups + c;
-            spread_plane(state, x + plane * ls_bf16_plane(state->from), channels,
+            spread_plane(state, x, plane * ls_bf16_plane(state->from), channels,
                          floats + areas.plane);
-            vector->spread(dy + plane * state->positions, positions, (size_t)channels, positions,
-                           floats + areas.dy);
+            spread(convolution, dy, plane * state->positions, state->positions, channels,
+                   state->positions, floats + areas.dy);
             vector->blocks(&meetings, floats + areas.plane, floats + areas.dy,
                            (size_t)n * positions, floats + areas.sums);
         }

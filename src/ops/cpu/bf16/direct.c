@@ -151,7 +151,7 @@ static bool is_small(const struct ls_bf16_convolution *convolution)
     for (int i = 0; i < 3; i++)
         if (convolution->stride[i] != 1)
             return false;
-    return convolution->class_count == 1 && !ls_cpu_amx() &&
+    return convolution->class_count == 1 && !ls_cpu_amx() && !convolution->f32 &&
            (convolution->x_channels * convolution->taps + 1) * (convolution->y_channels + LANES) <=
                WEIGHTS_MAX;
 }

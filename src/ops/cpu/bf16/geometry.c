@@ -42,6 +42,7 @@ static void describe(const struct ls_op *op, struct ls_bf16_convolution *convolu
     const struct ls_shape *y = &ls_primitive_value(op, LS_TARGET)->shape;
     const int channels = x->rank - attr->window.axes - 1; /* which axis they are */
     convolution->pass = passes[ls_primitive_pass(op)];
+    convolution->f32 = !op->bf16;
     convolution->samples = ls_shape_count(x, 0, channels);
     convolution->groups = attr->group;
     convolution->x_channels = x->dim[channels] / attr->group;
@@ -167,12 +168,12 @@ static bool is_whole(const struct ls_bf16_windows *windows)
 }
 
 struct ls_bf16_windows ls_bf16_class_windows(const struct ls_bf16_convolution *convolution,
-                                             const struct ls_bf16_class *class,
-                                             const uint16_t *data)
+                                             const struct ls_bf16_class *class, const void *data)
 {
     const bool to_x = convolution->pass == LS_BF16_TO_X;
     const int64_t *extent = to_x ? convolution->y : convolution->x;
     struct ls_bf16_windows windows = {.data = data,
+                                      .f32 = convolution->f32,
                                       .samples = convolution->samples,
                                       .plane = ls_bf16_plane(extent),
                                       .channels =

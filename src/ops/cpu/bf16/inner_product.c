@@ -1,4 +1,5 @@
-/* Inner products of bf16 numbers: y = x w^T + b, dx = dy w, dw = dy^T x, db = the sum of dy.
+/* Inner products of bf16 or fp32 numbers: y = x w^T + b, dx = dy w, dw = dy^T x, db = the sum of
+ * dy.
  *
  * All operands lie in memory as they are read. Which of the two is which is chosen so that the one
  * whose lines come first in memory is transposed as little as possible: weights never are.
@@ -13,12 +14,12 @@
 enum { LINE = 512, TILE_ROWS = 64 };
 
 /* A matrix of `columns` numbers a row: rows are lines, or (columns are lines) terms. */
-static struct ls_bf16_operand rows_of(const uint16_t *data, int64_t rows, int64_t columns)
+static struct ls_bf16_operand rows_of(const void *data, int64_t rows, int64_t columns)
 {
     return (struct ls_bf16_operand){.lines = rows, .data = data, .pitch = (size_t)columns};
 }
 
-static struct ls_bf16_operand columns_of(const uint16_t *data, int64_t columns)
+static struct ls_bf16_operand columns_of(const void *data, int64_t columns)
 {
     return (struct ls_bf16_operand){
         .lines = columns, .by_term = true, .data = data, .pitch = (size_t)columns};
@@ -72,18 +73,18 @@ static void write_columns(const struct ls_bf16_product *product, int64_t i, int6
 /* ---- The three passes ------------------------------------------------------------------------ */
 
 /* rows w^T, or rows w where `combine`, with `w` of as many numbers a row as the result. */
-static void multiply(const uint16_t *rows, int64_t count, int64_t depth, const uint16_t *w,
+static void multiply(bool f32, const void *rows, int64_t count, int64_t depth, const void *w,
                      bool combine, const struct matrix *out, void *scratch)
 {
     const int64_t width = out->end - out->begin;
-    struct ls_bf16_product product = {.depth = depth, .user = out};
+    struct ls_bf16_product product = {.f32 = f32, .depth = depth, .user = out};
     if (combine) {
         product.a = rows_of(rows, count, depth);
-        product.b = columns_of(w + out->begin, out->columns);
+        product.b = columns_of(ls_bf16_element(w, f32, out->begin), out->columns);
         product.b.lines = width;
         product.write = write_rows;
     } else {
-        product.a = rows_of(w + out->begin * depth, width, depth);
+        product.a = rows_of(ls_bf16_element(w, f32, out->begin * depth), width, depth);
         product.b = rows_of(rows, count, depth);
         product.write = write_columns;
     }
@@ -110,12 +111,12 @@ static struct matrix result_of(const struct ls_op *op, void *const *in, void *da
 }
 
 /* Rows of x, or of dy, times the weights. */
-static void multiply_rows(const struct ls_op *op, void *const *in, const uint16_t *rows,
-                          int64_t count, const struct matrix *result, void *scratch)
+static void multiply_rows(const struct ls_op *op, void *const *in, const void *rows, int64_t count,
+                          const struct matrix *result, void *scratch)
 {
     const struct ls_inner_product_attr *attr = &op->attr.inner_product;
-    multiply(rows, count, is_data(op) ? attr->n : attr->k, in[1], is_data(op) != attr->transpose,
-             result, scratch);
+    multiply(!op->bf16, rows, count, is_data(op) ? attr->n : attr->k, in[1],
+             is_data(op) != attr->transpose, result, scratch);
 }
 
 static int product_run(const struct ls_prepared *prepared, void *local, void *const *in,
@@ -143,18 +144,18 @@ static int product_tile(const struct ls_prepared *prepared, void *const *in,
                       (size_t)(first * result.columns) * ls_dtype_size(op->output[0]->type);
         result.begin = tile->begin;
         result.end = tile->end;
-        multiply_rows(op, in, (const uint16_t *)tile->rows + first * depth,
+        multiply_rows(op, in, ls_bf16_element(tile->rows, !op->bf16, first * depth),
                       left < TILE_ROWS ? left : TILE_ROWS, &result, tile->scratch);
     }
     return 0;
 }
 
 static void read_ones(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
-                      int64_t begin, int64_t end, uint16_t *to, size_t pitch)
+                      int64_t begin, int64_t end, void *to, size_t pitch)
 {
-    (void)operand, (void)first, (void)count, (void)pitch;
-    for (int64_t k = begin; k < end; k++)
-        to[k - begin] = LS_BF16_ONE;
+    const struct ls_op *op = operand->user;
+    (void)first, (void)count, (void)pitch;
+    ls_bf16_put_ones(!op->bf16, to, 0, (size_t)(end - begin));
 }
 
 /* dw is [n, k], transposed [k, n]: the lines of the one side are rows of it, of the other columns.
@@ -168,13 +169,14 @@ static int weights_run(const struct ls_prepared *prepared, void *local, void *co
     const struct matrix dw = {.data = out[0], .columns = attr->transpose ? attr->n : attr->k};
     struct ls_bf16_product product = {.a = attr->transpose ? x : dy,
                                       .b = attr->transpose ? dy : x,
+                                      .f32 = !prepared->op->bf16,
                                       .depth = attr->m,
                                       .write = write_rows,
                                       .user = &dw};
     ls_bf16_multiply(&product, scratch);
     if (prepared->op->outputs > 1 && out[1] != NULL) {
         const struct matrix db = {.data = out[1], .columns = attr->n};
-        product.a = (struct ls_bf16_operand){.lines = 1, .read = read_ones};
+        product.a = (struct ls_bf16_operand){.lines = 1, .read = read_ones, .user = prepared->op};
         product.b = dy;
         product.user = &db;
         ls_bf16_multiply(&product, scratch);
@@ -195,19 +197,20 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     const struct ls_op *op = prepared->op;
     const struct ls_inner_product_attr *attr = &op->attr.inner_product;
     const int64_t m = attr->m, n = attr->n, k = attr->k;
+    const bool f32 = !op->bf16;
     if (op->kind == LS_OP_INNER_PRODUCT_WEIGHTS) {
         const int64_t rows = attr->transpose ? k : n, columns = attr->transpose ? n : k;
-        prepared->scratch_bytes =
-            larger(ls_bf16_product_scratch(1, n, m), ls_bf16_product_scratch(rows, columns, m));
+        prepared->scratch_bytes = larger(ls_bf16_product_scratch(f32, 1, n, m),
+                                         ls_bf16_product_scratch(f32, rows, columns, m));
     } else {
         const int64_t columns = is_data(op) ? k : n, depth = is_data(op) ? n : k;
         const int64_t part = columns < LS_TILE_COLUMNS_MAX ? columns : LS_TILE_COLUMNS_MAX;
         const bool combine = is_data(op) != attr->transpose; /* as in multiply */
         prepared->scratch_bytes =
-            combine ? larger(ls_bf16_product_scratch(m, columns, depth),
-                             ls_bf16_product_scratch_up_to(TILE_ROWS, part, depth))
-                    : larger(ls_bf16_product_scratch(columns, m, depth),
-                             ls_bf16_product_scratch_up_to(part, TILE_ROWS, depth));
+            combine ? larger(ls_bf16_product_scratch(f32, m, columns, depth),
+                             ls_bf16_product_scratch_up_to(f32, TILE_ROWS, part, depth))
+                    : larger(ls_bf16_product_scratch(f32, columns, m, depth),
+                             ls_bf16_product_scratch_up_to(f32, part, TILE_ROWS, depth));
     }
     return ls_own_prepare_bf16(prepared, ls_bf16_tiles_name());
 }

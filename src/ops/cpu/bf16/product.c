@@ -1,5 +1,5 @@
-/* The loops around the innermost part of a product of bf16 numbers, which is chosen by instruction
- * set (ops/cpu/vector/bf16_product.h).
+/* The loops around the innermost part of a product of bf16 or fp32 numbers, which is chosen by
+ * instruction set (ops/cpu/vector/bf16_product.h).
  *
  *     for each part of the result:                   c, in the second cache
  *         for each piece of the terms, in order:
@@ -96,17 +96,39 @@ static struct ls_bf16_lines look_at(const struct part *part, const struct ls_bf1
 {
     struct ls_bf16_lines lines = {
         .by_term = operand->by_term, .lines = (size_t)count, .terms = (size_t)(end - begin)};
+    const void *data = operand->data;
+    size_t at = 0;
     if (operand->read == NULL) {
         const int64_t row = operand->by_term ? begin : first;
         lines.pitch = operand->pitch;
-        lines.data = operand->data + (size_t)row * lines.pitch + (operand->by_term ? first : begin);
-        return lines;
+        at = (size_t)row * lines.pitch + (size_t)(operand->by_term ? first : begin);
+    } else {
+        void *to = part->scratch + part->plan->read;
+        lines.pitch = (size_t)rounded_up(operand->by_term ? count : end - begin, LS_BF16_BLOCK);
+        operand->read(operand, first, count, begin, end, to, lines.pitch);
+        data = to;
     }
-    uint16_t *to = (uint16_t *)(void *)(part->scratch + part->plan->read);
-    lines.pitch = (size_t)rounded_up(operand->by_term ? count : end - begin, LS_BF16_BLOCK);
-    lines.data = to;
-    operand->read(operand, first, count, begin, end, to, lines.pitch);
+    if (part->product->f32)
+        lines.floats = (const float *)data + at;
+    else
+        lines.data = (const uint16_t *)data + at;
     return lines;
+}
+
+static void next_lines(struct ls_bf16_lines *lines, int64_t count)
+{
+    const size_t further = (size_t)count * (lines->by_term ? 1 : lines->pitch);
+    if (lines->floats != NULL)
+        lines->floats += further;
+    else
+        lines->data += further;
+}
+
+/* Behind which term the next ones are read that are asked for from `begin` on: as many as fill the
+ * memory for them. */
+static int64_t read_end(const struct part *part, int64_t begin)
+{
+    return smaller(begin + LS_BF16_READ_TERMS / (part->product->f32 ? 2 : 1), part->end);
 }
 
 /* Packs lines [i, i + count) of the part, for as many panels as they fill, and terms [begin, end)
@@ -122,8 +144,7 @@ static void pack_some_rows(const struct part *part, int64_t i, int64_t count, in
     char *a = part->scratch + plan->a + (size_t)(i / rows) * plan->a_panel +
               blocks * vector->rows * vector->block_bytes;
     if (vector->pad_a != NULL && operand->read != NULL && !operand->by_term) {
-        operand->read(operand, part->i + i, count, begin, end, (uint16_t *)(void *)a,
-                      LS_BF16_READ_TERMS);
+        operand->read(operand, part->i + i, count, begin, end, a, LS_BF16_READ_TERMS);
         vector->pad_a((size_t)count, (size_t)(end - begin), a);
         return;
     }
@@ -131,7 +152,7 @@ static void pack_some_rows(const struct part *part, int64_t i, int64_t count, in
     for (int64_t left = count; left > 0; left -= rows, a += plan->a_panel) {
         lines.lines = (size_t)smaller(rows, left);
         vector->pack_a(&lines, a);
-        lines.data += (size_t)rows * (lines.by_term ? 1 : lines.pitch);
+        next_lines(&lines, rows);
     }
 }
 
@@ -143,7 +164,7 @@ static void pack_rows(const struct part *part)
     const int64_t most = vector->pad_a != NULL ? rows : LS_BF16_READ_LINES / rows * rows;
     for (int64_t i = 0; i < part->rows; i += most)
         for (int64_t begin = part->begin, end; begin < part->end; begin = end) {
-            end = smaller(begin + LS_BF16_READ_TERMS, part->end);
+            end = read_end(part, begin);
             pack_some_rows(part, i, smaller(most, part->rows - i), begin, end);
         }
 }
@@ -155,7 +176,7 @@ static void pack_columns(const struct part *part, int64_t j, int64_t count)
     const struct ls_vector_bf16_product *vector = plan->vector;
     const int64_t columns = (int64_t)vector->columns;
     for (int64_t begin = part->begin, end; begin < part->end; begin = end) {
-        end = smaller(begin + LS_BF16_READ_TERMS, part->end);
+        end = read_end(part, begin);
         struct ls_bf16_lines lines =
             look_at(part, &part->product->b, part->j + j, count, begin, end);
         char *b =
@@ -164,7 +185,7 @@ static void pack_columns(const struct part *part, int64_t j, int64_t count)
         for (int64_t left = count; left > 0; left -= columns, b += plan->b_panel) {
             lines.lines = (size_t)smaller(columns, left);
             vector->pack_b(&lines, b);
-            lines.data += (size_t)columns * (lines.by_term ? 1 : lines.pitch);
+            next_lines(&lines, columns);
         }
     }
 }
@@ -176,6 +197,7 @@ static void multiply_columns(const struct part *part, int64_t j, int64_t count, 
     const int64_t rows = (int64_t)plan->vector->rows;
     struct ls_bf16_tile tile = {.a = part->scratch + plan->a,
                                 .b = b,
+                                .f32 = part->product->f32,
                                 .terms = (size_t)(part->end - part->begin),
                                 .c = (float *)(void *)(part->scratch + plan->c) + j,
                                 .pitch = (size_t)plan->columns,
@@ -223,18 +245,20 @@ static void multiply_part(struct part *part)
 
 /* ---- The interface --------------------------------------------------------------------------- */
 
-const struct ls_vector_bf16_product *ls_bf16_tiles(void)
+const struct ls_vector_bf16_product *ls_bf16_tiles(bool f32)
 {
 #if defined(LS_AMX)
-    if (ls_cpu_amx())
+    if (!f32 && ls_cpu_amx())
         return &ls_bf16_amx;
+#else
+    (void)f32;
 #endif
     return ls_vector_bf16_product();
 }
 
 const char *ls_bf16_tiles_name(void)
 {
-    return ls_bf16_tiles() == ls_vector_bf16_product() ? ls_cpu_isa_name(ls_cpu_isa()) : "amx";
+    return ls_bf16_tiles(false) == ls_vector_bf16_product() ? ls_cpu_isa_name(ls_cpu_isa()) : "amx";
 }
 
 size_t ls_bf16_scratch_with(const struct ls_vector_bf16_product *tiles, int64_t a_lines,
@@ -243,14 +267,14 @@ size_t ls_bf16_scratch_with(const struct ls_vector_bf16_product *tiles, int64_t 
     return make_plan(tiles, a_lines, b_lines, depth).end;
 }
 
-size_t ls_bf16_product_scratch(int64_t a_lines, int64_t b_lines, int64_t depth)
+size_t ls_bf16_product_scratch(bool f32, int64_t a_lines, int64_t b_lines, int64_t depth)
 {
-    return ls_bf16_scratch_with(ls_bf16_tiles(), a_lines, b_lines, depth);
+    return ls_bf16_scratch_with(ls_bf16_tiles(f32), a_lines, b_lines, depth);
 }
 
-size_t ls_bf16_product_scratch_up_to(int64_t a_lines, int64_t b_lines, int64_t depth)
+size_t ls_bf16_product_scratch_up_to(bool f32, int64_t a_lines, int64_t b_lines, int64_t depth)
 {
-    const struct ls_vector_bf16_product *tiles = ls_bf16_tiles();
+    const struct ls_vector_bf16_product *tiles = ls_bf16_tiles(f32);
     const struct plan plan = make_plan(tiles, a_lines, b_lines, depth);
     const int64_t rows = rounded_up(smaller(a_lines, C_ROWS), (int64_t)tiles->rows);
     const int64_t all = rows * rounded_up(b_lines, (int64_t)tiles->columns);
@@ -282,5 +306,5 @@ void ls_bf16_multiply_with(const struct ls_vector_bf16_product *tiles,
 
 void ls_bf16_multiply(const struct ls_bf16_product *product, void *scratch)
 {
-    ls_bf16_multiply_with(ls_bf16_tiles(), product, scratch);
+    ls_bf16_multiply_with(ls_bf16_tiles(product->f32), product, scratch);
 }

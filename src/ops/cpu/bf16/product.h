@@ -1,5 +1,5 @@
-/* Products of matrices of bf16, with the same bits on every x86-64: with AMX, AVX-512, AVX2, or
- * without any of them (docs/numerics.md, section 16).
+/* Products of matrices of bf16, or of fp32, with the same bits on every x86-64: with AMX (bf16
+ * alone), AVX-512, AVX2, or without any of them (docs/numerics.md, sections 16 and 17).
  *
  *     out[i, j] = sum over the terms k of a[i, k] b[j, k]
  *
@@ -40,18 +40,20 @@ struct ls_bf16_operand {
      *     else:     to[(line - first) * pitch + (k - begin)]
      * `begin` is a multiple of 32, `to` is aligned to 64 bytes, and `pitch` is a multiple of 32 and
      * at least what a row needs; behind that, up to the next row, anything may be written. At most
-     * LS_BF16_READ_LINES lines and LS_BF16_READ_TERMS terms are asked for at once. */
+     * LS_BF16_READ_LINES lines and LS_BF16_READ_TERMS terms are asked for at once. Elements are
+     * uint16_t, or float, as the product says. */
     void (*read)(const struct ls_bf16_operand *operand, int64_t first, int64_t count, int64_t begin,
-                 int64_t end, uint16_t *to, size_t pitch);
+                 int64_t end, void *to, size_t pitch);
     /* Instead of `read`, where all lies in memory in this order: the first element, and elements
      * from a row to the next. */
-    const uint16_t *data;
+    const void *data;
     size_t pitch;
     const void *user; /* of `read` */
 };
 
 struct ls_bf16_product {
     struct ls_bf16_operand a, b;
+    bool f32;      /* elements of both are fp32, which AMX does not multiply */
     int64_t depth; /* terms; 0: all elements are +0 */
     /* Takes rows [i, i + rows) of columns [j, j + columns), which are finished:
      * tile[(row - i) * pitch + (column - j)]. The memory is the function's to overwrite. Each
@@ -63,15 +65,15 @@ struct ls_bf16_product {
 
 /* Bytes of scratch, aligned to 64, that a product of these numbers of lines and terms needs with
  * the instruction set in use. A smaller one may need more, since it is cut into other parts. */
-size_t ls_bf16_product_scratch(int64_t a_lines, int64_t b_lines, int64_t depth);
+size_t ls_bf16_product_scratch(bool f32, int64_t a_lines, int64_t b_lines, int64_t depth);
 /* As much as any product of up to so many lines needs, with these terms. */
-size_t ls_bf16_product_scratch_up_to(int64_t a_lines, int64_t b_lines, int64_t depth);
+size_t ls_bf16_product_scratch_up_to(bool f32, int64_t a_lines, int64_t b_lines, int64_t depth);
 /* Computes the product in the calling thread. */
 void ls_bf16_multiply(const struct ls_bf16_product *product, void *scratch);
 
 /* How tiles are computed: by AMX, or by the instruction set in use. Tests compute with others. */
-const struct ls_vector_bf16_product *ls_bf16_tiles(void);
-const char *ls_bf16_tiles_name(void); /* "amx", or that of the set */
+const struct ls_vector_bf16_product *ls_bf16_tiles(bool f32);
+const char *ls_bf16_tiles_name(void); /* of bf16 numbers: "amx", or that of the set */
 size_t ls_bf16_scratch_with(const struct ls_vector_bf16_product *tiles, int64_t a_lines,
                             int64_t b_lines, int64_t depth);
 void ls_bf16_multiply_with(const struct ls_vector_bf16_product *tiles,

@@ -72,7 +72,7 @@ static struct ls_bf16_run meet(const struct ls_bf16_windows *windows, const stru
 
 /* Rows [begin, end) of columns [first, first + count). */
 static void read_block(const struct ls_bf16_windows *windows, int64_t begin, int64_t end,
-                       int64_t first, int64_t count, uint16_t *to, size_t pitch)
+                       int64_t first, int64_t count, void *to, size_t pitch)
 {
     struct piece piece[PIECES_MAX];
     struct ls_bf16_run run[PIECES_MAX];
@@ -85,22 +85,28 @@ static void read_block(const struct ls_bf16_windows *windows, int64_t begin, int
         const int64_t rows = smaller(channels - c, end - row);
         for (size_t i = 0; i < pieces; i++)
             run[i] = meet(windows, &piece[i], windows->offset[tap]);
-        vector->copy(run, pieces, windows->data + c * windows->plane, windows->plane,
-                     windows->step[2], (size_t)rows, to + (size_t)(row - begin) * pitch, pitch);
+        const int64_t plane = windows->plane, step = windows->step[2];
+        const void *data = ls_bf16_element(windows->data, windows->f32, c * plane);
+        const size_t at = (size_t)(row - begin) * pitch;
+        if (windows->f32)
+            vector->copy_floats(run, pieces, data, plane, step, (size_t)rows, (float *)to + at,
+                                pitch);
+        else
+            vector->copy(run, pieces, data, plane, step, (size_t)rows, (uint16_t *)to + at, pitch);
         row += rows;
     }
-    for (int64_t i = 0; row < end && i < count; i++) /* the row of ones */
-        to[(size_t)(row - begin) * pitch + (size_t)i] = LS_BF16_ONE;
+    if (row < end)
+        ls_bf16_put_ones(windows->f32, to, (size_t)(row - begin) * pitch, (size_t)count);
 }
 
 static void read_columns(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
-                         int64_t begin, int64_t end, uint16_t *to, size_t pitch)
+                         int64_t begin, int64_t end, void *to, size_t pitch)
 {
     read_block(operand->user, begin, end, first, count, to, pitch);
 }
 
 static void read_rows(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
-                      int64_t begin, int64_t end, uint16_t *to, size_t pitch)
+                      int64_t begin, int64_t end, void *to, size_t pitch)
 {
     read_block(operand->user, first, first + count, begin, end - begin, to, pitch);
 }

@@ -1,10 +1,11 @@
-/* The windows of a convolution as lines and terms of a product of bf16 numbers, without a matrix of
- * them in memory.
+/* The windows of a convolution as lines and terms of a product of bf16 or fp32 numbers, without a
+ * matrix of them in memory.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_OPS_CPU_BF16_WINDOWS_H
 #define LS_OPS_CPU_BF16_WINDOWS_H
 
+#include "ops/cpu/bf16/kernel.h"
 #include "ops/cpu/bf16/product.h"
 #include "ops/cpu/vector/bf16_windows.h"
 
@@ -12,7 +13,8 @@
  * position of a grid in each sample, in their order. Position p of sample n meets there the number
  * of channel c at p step + offset[k], +0 outside of what there is. */
 struct ls_bf16_windows {
-    const uint16_t *data; /* channel 0 of sample 0 */
+    const void *data; /* channel 0 of sample 0 */
+    bool f32;         /* it is fp32, else bf16 */
     int64_t samples;
     int64_t sample, plane; /* elements from a sample, and from a channel, to the next */
     int64_t extent[3];     /* of a plane; the last axis is contiguous */
@@ -21,6 +23,13 @@ struct ls_bf16_windows {
     const int64_t (*offset)[3]; /* by tap */
     bool ones;                  /* one more row, of ones */
 };
+
+/* Behind the channels. */
+static inline void ls_bf16_next_group(struct ls_bf16_windows *windows)
+{
+    windows->data =
+        ls_bf16_element(windows->data, windows->f32, windows->channels * windows->plane);
+}
 
 /* An operand whose lines are columns, and whose terms are rows; it is by_term. */
 struct ls_bf16_operand ls_bf16_columns(const struct ls_bf16_windows *windows);

@@ -28,7 +28,8 @@ enum {
 
 #define WORDS             __m512i
 #define AS_FLOATS(words)  _mm512_castsi512_ps(words)
-#define LOAD_FLOATS(from) _mm512_castps_si512(LOAD(from))
+#define AS_WORDS(floats)  _mm512_castps_si512(floats)
+#define LOAD_FLOATS(from) AS_WORDS(LOAD(from))
 #define NO_WORDS()        _mm512_setzero_si512()
 
 /* Up to WIDTH numbers, widened. */
@@ -42,7 +43,8 @@ static inline __m512i load_numbers(const uint16_t *from, size_t count)
 
 #define WORDS             __m256i
 #define AS_FLOATS(words)  _mm256_castsi256_ps(words)
-#define LOAD_FLOATS(from) _mm256_castps_si256(LOAD(from))
+#define AS_WORDS(floats)  _mm256_castps_si256(floats)
+#define LOAD_FLOATS(from) AS_WORDS(LOAD(from))
 #define NO_WORDS()        _mm256_setzero_si256()
 
 static inline __m256i load_numbers(const uint16_t *from, size_t count)
@@ -75,6 +77,23 @@ static void spread(const uint16_t *x, size_t plane, size_t channels, size_t coun
         }
 }
 
+static void spread_floats(const float *x, size_t plane, size_t channels, size_t count,
+                          float *places)
+{
+    for (size_t c = 0; c < CHANNELS; c += WIDTH)
+        for (size_t p = 0; p < count; p += WIDTH) {
+            const size_t here = count - p < WIDTH ? count - p : WIDTH;
+            WORDS square[WIDTH];
+            UNROLL
+            for (size_t i = 0; i < WIDTH; i++)
+                square[i] = c + i < channels ? AS_WORDS(LOAD_UP_TO(x + (c + i) * plane + p, here))
+                                             : NO_WORDS();
+            transpose(square);
+            for (size_t i = 0; i < here; i++)
+                STORE(places + (p + i) * CHANNELS + c, AS_FLOATS(square[i]));
+        }
+}
+
 static void gather(const float *sums, size_t channels, size_t count, float *lines, size_t pitch)
 {
     for (size_t c = 0; c < channels; c += WIDTH)
@@ -96,6 +115,14 @@ static void spread(const uint16_t *x, size_t plane, size_t channels, size_t coun
     for (size_t c = 0; c < CHANNELS; c++)
         for (size_t i = 0; i < count; i++)
             places[i * CHANNELS + c] = c < channels ? ls_widen_bf16(x[c * plane + i]) : 0;
+}
+
+static void spread_floats(const float *x, size_t plane, size_t channels, size_t count,
+                          float *places)
+{
+    for (size_t c = 0; c < CHANNELS; c++)
+        for (size_t i = 0; i < count; i++)
+            places[i * CHANNELS + c] = c < channels ? x[c * plane + i] : 0;
 }
 
 static void gather(const float *sums, size_t channels, size_t count, float *lines, size_t pitch)
@@ -125,7 +152,7 @@ INLINE void chain_some(const struct ls_bf16_meetings *meetings, const int32_t *a
         const ptrdiff_t offset = (ptrdiff_t)meetings->offset[k] * CHANNELS;
         UNROLL
         for (int i = 0; i < count; i++)
-            sum[i] = FMA_BF16(LOAD(from[i] + offset), weight, sum[i]);
+            sum[i] = FMA_OF(meetings->f32, LOAD(from[i] + offset), weight, sum[i]);
     }
     UNROLL
     for (int i = 0; i < count; i++)
@@ -175,11 +202,11 @@ INLINE void block_some(const struct ls_bf16_meetings *meetings, const int32_t *o
         if (term % 2 == 0) {
             UNROLL
             for (int k = 0; k < taps; k++)
-                half[0][k] = FMA_BF16(LOAD(from + further[k]), factor, half[0][k]);
+                half[0][k] = FMA_OF(meetings->f32, LOAD(from + further[k]), factor, half[0][k]);
         } else {
             UNROLL
             for (int k = 0; k < taps; k++)
-                half[1][k] = FMA_BF16(LOAD(from + further[k]), factor, half[1][k]);
+                half[1][k] = FMA_OF(meetings->f32, LOAD(from + further[k]), factor, half[1][k]);
         }
     }
     UNROLL
@@ -239,6 +266,7 @@ FUSED static void end_blocks(size_t taps, size_t terms, float *sums)
 const struct ls_vector_bf16_depthwise LS_ISA_NAME(ls_vector_bf16_depthwise) = {
     .spread = spread,
     .gather = gather,
+    .spread_floats = spread_floats,
     .chains = chains,
     .blocks = blocks,
     .end_blocks = end_blocks,

@@ -1,8 +1,9 @@
-/* Convolutions of bf16 numbers of each channel by itself: sixteen channels are the lanes of sums.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* Convolutions of bf16 or fp32 numbers of each channel by itself: sixteen channels are the lanes of
+ * sums. SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_OPS_CPU_VECTOR_BF16_DEPTHWISE_H
 #define LS_OPS_CPU_VECTOR_BF16_DEPTHWISE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@ struct ls_bf16_meetings {
     size_t positions;
     const int32_t *offset; /* by tap */
     size_t taps;
+    bool f32; /* numbers are fp32, else bf16 widened */
 };
 
 /* Numbers of a position are [LS_BF16_CHANNELS]. */
@@ -24,6 +26,8 @@ struct ls_vector_bf16_depthwise {
     /* Widens `count` numbers of up to 16 channels, which are `plane` apart, to places that follow
      * each other; zeros for channels that are missing. */
     void (*spread)(const uint16_t *x, size_t plane, size_t channels, size_t count, float *places);
+    void (*spread_floats)(const float *x, size_t plane, size_t channels, size_t count,
+                          float *places);
     /* lines[c * pitch + p] = sums[p][c] for `count` positions and up to 16 channels; a register may
      * be written behind the last position. */
     void (*gather)(const float *sums, size_t channels, size_t count, float *lines, size_t pitch);

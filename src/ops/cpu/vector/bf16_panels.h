@@ -1,5 +1,5 @@
 /* Panels of fp32 numbers for products of bf16 numbers: how ops/cpu/vector/bf16_product.c has them,
- * made from lines or terms of bf16.
+ * made from lines or terms of bf16, or of fp32 (f32_panels.h).
  *
  * Within a block the 16 even terms lie before the 16 odd ones:
  *
@@ -18,16 +18,8 @@
 
 #include "ops/cpu/vector/bf16_product.h"
 #include "ops/cpu/vector/bf16_transpose.h"
+#include "ops/cpu/vector/f32_panels.h"
 #include "ops/cpu/vector/registers.h"
-
-enum { ROWS = 8, VECTORS = WIDTH > 1 ? 3 : 16 };
-
-enum { COLUMNS = VECTORS * WIDTH, HALF = LS_BF16_BLOCK / 2 };
-
-static inline size_t at_most(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* `rows` rows of `count` numbers each, at most `width`, become whole ones with zeros behind. */
 static inline void copy_some(const uint16_t *from, size_t pitch, size_t rows, size_t count,
@@ -196,16 +188,12 @@ static void pack_a_lines(const struct ls_bf16_lines *from, float *to)
 
 static void pack_a(const struct ls_bf16_lines *from, void *panel)
 {
-    if (from->by_term)
+    if (from->floats != NULL)
+        pack_a_floats(from, panel);
+    else if (from->by_term)
         pack_a_terms(from, panel);
     else
         pack_a_lines(from, panel);
-}
-
-/* Registers of b of which tiles see anything. */
-static inline size_t registers_of(const struct ls_bf16_lines *from)
-{
-    return WIDTH > 1 ? (from->lines + WIDTH - 1) / WIDTH : VECTORS;
 }
 
 /* One term, of which `lines` are there. */
@@ -260,7 +248,9 @@ static void pack_b_lines(const struct ls_bf16_lines *from, float *to)
 
 static void pack_b(const struct ls_bf16_lines *from, void *panel)
 {
-    if (from->by_term)
+    if (from->floats != NULL)
+        pack_b_floats(from, panel);
+    else if (from->by_term)
         pack_b_terms(from, panel);
     else
         pack_b_lines(from, panel);

@@ -11,8 +11,8 @@
 
 enum { DEPTH = 192, TOGETHER = LS_ISA_IS(AVX512) };
 
-/* One term of each element. `rows` and `vectors` are constants. */
-INLINE void add_term(const float *a, const float *b, int rows, int vectors,
+/* One term of each element, of fp32 numbers or of bf16. `rows` and `vectors` are constants. */
+INLINE void add_term(const float *a, const float *b, bool f32, int rows, int vectors,
                      REGISTER sum[ROWS][VECTORS])
 {
     REGISTER y[VECTORS];
@@ -24,12 +24,12 @@ INLINE void add_term(const float *a, const float *b, int rows, int vectors,
         REGISTER x = SPREAD(a[i * HALF]);
         UNROLL
         for (int v = 0; v < vectors; v++)
-            sum[i][v] = FMA_BF16(x, y[v], sum[i][v]);
+            sum[i][v] = FMA_OF(f32, x, y[v], sum[i][v]);
     }
 }
 
 /* The chains of a block, of which there are `pairs` of an even and an odd term. */
-INLINE void add_block(const float *a, const float *b, size_t pairs, int rows, int vectors,
+INLINE void add_block(const float *a, const float *b, size_t pairs, bool f32, int rows, int vectors,
                       REGISTER even[ROWS][VECTORS], REGISTER odd[ROWS][VECTORS])
 {
     const float *odd_a = a + ROWS * HALF, *odd_b = b + COLUMNS * HALF;
@@ -40,14 +40,14 @@ INLINE void add_block(const float *a, const float *b, size_t pairs, int rows, in
         even[i][v] = odd[i][v] = ZERO();
     if (TOGETHER) {
         for (size_t p = 0; p < pairs; p++) {
-            add_term(a + p, b + p * COLUMNS, rows, vectors, even);
-            add_term(odd_a + p, odd_b + p * COLUMNS, rows, vectors, odd);
+            add_term(a + p, b + p * COLUMNS, f32, rows, vectors, even);
+            add_term(odd_a + p, odd_b + p * COLUMNS, f32, rows, vectors, odd);
         }
     } else {
         for (size_t p = 0; p < pairs; p++)
-            add_term(a + p, b + p * COLUMNS, rows, vectors, even);
+            add_term(a + p, b + p * COLUMNS, f32, rows, vectors, even);
         for (size_t p = 0; p < pairs; p++)
-            add_term(odd_a + p, odd_b + p * COLUMNS, rows, vectors, odd);
+            add_term(odd_a + p, odd_b + p * COLUMNS, f32, rows, vectors, odd);
     }
 }
 
@@ -60,7 +60,7 @@ INLINE void piece(const struct ls_bf16_tile *tile, size_t row, int rows, int vec
     for (size_t k = 0; k < tile->terms; k += LS_BF16_BLOCK) {
         const size_t left = tile->terms - k, pairs = left < LS_BF16_BLOCK ? (left + 1) / 2 : HALF;
         const bool first = tile->first && k == 0, last = tile->last && left <= LS_BF16_BLOCK;
-        add_block(a, b, pairs, rows, vectors, even, odd);
+        add_block(a, b, pairs, tile->f32, rows, vectors, even, odd);
         UNROLL
         for (int i = 0; i < rows; i++)
             UNROLL

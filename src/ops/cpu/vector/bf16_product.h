@@ -1,5 +1,5 @@
-/* The innermost part of a product of bf16 numbers (ops/cpu/bf16/product.h): a few rows and columns
- * of the result, from panels in which the operands lie as this part wants them.
+/* The innermost part of a product of bf16 or fp32 numbers (ops/cpu/bf16/product.h): a few rows and
+ * columns of the result, from panels in which the operands lie as this part wants them.
  *
  * A panel has as many lines of an operand as a tile has rows or columns, and some blocks of 32
  * terms. What it looks like inside is known here alone.
@@ -22,6 +22,7 @@ enum { LS_BF16_READ_LINES = 96, LS_BF16_READ_TERMS = 192 };
 /* `lines` lines with `terms` terms in memory, as ls_bf16_operand.read writes them. */
 struct ls_bf16_lines {
     const uint16_t *data;
+    const float *floats; /* not NULL: these are fp32, instead of `data` */
     size_t pitch;
     bool by_term;
     size_t lines, terms;
@@ -29,6 +30,7 @@ struct ls_bf16_lines {
 
 struct ls_bf16_tile {
     const void *a, *b; /* panels */
+    bool f32;          /* of fp32 numbers, else of bf16 */
     size_t terms;      /* at least 1; all but the last block of a product are whole */
     float *c;          /* [rows][pitch]; there is room for a whole tile */
     size_t pitch;

@@ -1,4 +1,4 @@
-/* Copying of bf16 numbers into rows. See bf16_windows.h.
+/* Copying of bf16 or fp32 numbers into rows. See bf16_windows.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/bf16_windows.h"
 
@@ -117,6 +117,80 @@ static void copy(const struct ls_bf16_run *run, size_t runs, const uint16_t *dat
             copy_run(&run[r], data, step, to);
 }
 
+/* ---- Of fp32 numbers ------------------------------------------------------------------------- */
+
+static inline void copy_float_run(const struct ls_bf16_run *run, const float *data, int64_t step,
+                                  float *to)
+{
+    float *next = to + run->to;
+    for (int32_t i = 0; i < run->head; i++)
+        *next++ = 0;
+    const float *from = data + run->from;
+    if (step == 1)
+        for (int32_t i = 0; i < run->count; i++)
+            next[i] = from[i];
+    else
+        for (int32_t i = 0; i < run->count; i++)
+            next[i] = from[i * step];
+    next += run->count;
+    for (int32_t i = 0; i < run->tail; i++)
+        *next++ = 0;
+}
+
+#if LS_ISA_IS(AVX512)
+
+/* Up to a register's elements of a row: what is read, and what is written. */
+struct float_piece {
+    int64_t from; /* element 0, whether it is there or not */
+    __mmask16 there, most;
+    int32_t to;
+};
+
+static inline __mmask16 floats_before(int64_t count)
+{
+    return (__mmask16)(count >= WIDTH ? 0xffff : count <= 0 ? 0 : (1U << count) - 1);
+}
+
+static inline size_t cut_floats(const struct ls_bf16_run *run, size_t runs,
+                                struct float_piece *piece)
+{
+    size_t pieces = 0;
+    for (; runs > 0; runs--, run++) {
+        const int64_t length = run->head + run->count + run->tail;
+        for (int64_t at = 0; at < length; at += WIDTH) {
+            const int64_t begin = run->head - at;
+            piece[pieces++] = (struct float_piece){
+                .from = run->from - begin,
+                .there = (__mmask16)(floats_before(begin + run->count) & ~floats_before(begin)),
+                .most = floats_before(length - at),
+                .to = (int32_t)(run->to + at)};
+        }
+    }
+    return pieces;
+}
+
+#endif
+
+static void copy_floats(const struct ls_bf16_run *run, size_t runs, const float *data,
+                        int64_t plane, int64_t step, size_t rows, float *to, size_t pitch)
+{
+#if LS_ISA_IS(AVX512)
+    if (step == 1) {
+        struct float_piece piece[PIECES_MAX];
+        const size_t pieces = cut_floats(run, runs, piece);
+        for (size_t row = 0; row < rows; row++, data += plane, to += pitch)
+            for (size_t i = 0; i < pieces; i++)
+                _mm512_mask_storeu_ps(to + piece[i].to, piece[i].most,
+                                      _mm512_maskz_loadu_ps(piece[i].there, data + piece[i].from));
+        return;
+    }
+#endif
+    for (size_t row = 0; row < rows; row++, data += plane, to += pitch)
+        for (size_t r = 0; r < runs; r++)
+            copy_float_run(&run[r], data, step, to);
+}
+
 const struct ls_vector_bf16_windows LS_ISA_NAME(ls_vector_bf16_windows) = {
     .copy = copy,
+    .copy_floats = copy_floats,
 };

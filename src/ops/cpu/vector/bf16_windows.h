@@ -1,4 +1,4 @@
-/* Windows of a convolution as rows of a matrix: how bf16 numbers are copied there.
+/* Windows of a convolution as rows of a matrix: how bf16 or fp32 numbers are copied there.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_OPS_CPU_VECTOR_BF16_WINDOWS_H
 #define LS_OPS_CPU_VECTOR_BF16_WINDOWS_H
@@ -20,6 +20,8 @@ struct ls_vector_bf16_windows {
      * `plane` elements further. */
     void (*copy)(const struct ls_bf16_run *run, size_t runs, const uint16_t *data, int64_t plane,
                  int64_t step, size_t rows, uint16_t *to, size_t pitch);
+    void (*copy_floats)(const struct ls_bf16_run *run, size_t runs, const float *data,
+                        int64_t plane, int64_t step, size_t rows, float *to, size_t pitch);
 };
 LS_VECTOR_TABLES(ls_vector_bf16_windows)
 

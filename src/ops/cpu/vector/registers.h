@@ -108,11 +108,13 @@ static inline float fold(const REGISTER lane[LS_LANES])
 
 #endif
 
-/* FMA of numbers of bf16 and a sum. */
+/* FMA of numbers of bf16 and a sum; of those, or of any numbers if `f32`. */
 #if WIDTH > 1
-#define FMA_BF16(a, b, c) FMA(a, b, c)
+#define FMA_BF16(a, b, c)    FMA(a, b, c)
+#define FMA_OF(f32, a, b, c) ((void)(f32), FMA(a, b, c))
 #else
-#define FMA_BF16(a, b, c) fused_bf16(a, b, c)
+#define FMA_BF16(a, b, c)    fused_bf16(a, b, c)
+#define FMA_OF(f32, a, b, c) ((f32) ? fused(a, b, c) : fused_bf16(a, b, c))
 #endif
 
 /* The first `n` floats, at most a register of them, and zeros. */
