@@ -151,7 +151,8 @@ static bool is_small(const struct ls_bf16_convolution *convolution)
     for (int i = 0; i < 3; i++)
         if (convolution->stride[i] != 1)
             return false;
-    return convolution->class_count == 1 && !ls_cpu_amx() && !convolution->f32 &&
+    return convolution->class_count == 1 &&
+           (convolution->f32 ? ls_cpu_isa() >= LS_ISA_AVX2 : !ls_cpu_amx()) &&
            (convolution->x_channels * convolution->taps + 1) * (convolution->y_channels + LANES) <=
                WEIGHTS_MAX;
 }
@@ -236,8 +237,18 @@ struct part {
     int64_t front, first, rows;
 };
 
+/* Copies runs of `rows` rows, of bf16 numbers widened. */
+static void widen(const struct ls_bf16_direct *direct, const struct ls_bf16_run *run, size_t runs,
+                  const void *data, int64_t plane, size_t rows, float *to, size_t pitch)
+{
+    if (direct->convolution->f32)
+        ls_vector_bf16_windows()->copy_floats(run, runs, data, plane, 1, rows, to, pitch);
+    else
+        ls_vector_bf16_direct()->widen(run, runs, data, plane, rows, to, pitch);
+}
+
 /* Widens what windows of a part meet, of all channels of a group. */
-static void fill_planes(const struct ls_bf16_direct *direct, const uint16_t *data,
+static void fill_planes(const struct ls_bf16_direct *direct, const void *data,
                         const struct part *part, float *planes)
 {
     const struct ls_bf16_windows *windows = &direct->windows;
@@ -251,8 +262,8 @@ static void fill_planes(const struct ls_bf16_direct *direct, const uint16_t *dat
         stands[direct->axis] = part->first - direct->before;
         const size_t runs =
             ls_bf16_row_runs(windows, direct->axis, part->rows + direct->further, stands, run);
-        ls_vector_bf16_direct()->widen(run, runs, data, windows->plane, (size_t)windows->channels,
-                                       planes + v * plane, (size_t)(direct->variants * plane));
+        widen(direct, run, runs, data, windows->plane, (size_t)windows->channels,
+              planes + v * plane, (size_t)(direct->variants * plane));
     }
 }
 
@@ -288,24 +299,25 @@ static int64_t whole_plane(const struct ls_bf16_direct *direct)
 /* ---- Forward and by data --------------------------------------------------------------------- */
 
 /* Weights of a group in the order of terms: a line for each channel that comes out. */
-static void widen_weights(const struct ls_bf16_direct *direct, const uint16_t *w, float *to)
+static void widen_weights(const struct ls_bf16_direct *direct, const void *w, float *to)
 {
     const struct ls_bf16_convolution *convolution = direct->convolution;
     const int64_t in = convolution->x_channels, out = convolution->y_channels;
     const int64_t taps = convolution->taps, filter = taps * in;
     const struct ls_bf16_run all = {.count = (int32_t)filter};
     if (convolution->pass != LS_BF16_TO_X) {
-        ls_vector_bf16_direct()->widen(&all, 1, w, filter, (size_t)out, to, (size_t)filter);
+        widen(direct, &all, 1, w, filter, (size_t)out, to, (size_t)filter);
         return;
     }
     const struct ls_bf16_class *class = &convolution->classes[0];
     for (int64_t k = 0; k < class->taps; k++)
         for (int64_t o = 0; o < out; o++) {
-            const uint16_t *from = w + o * filter + class->tap[k] * in;
+            const int64_t at = o * filter + class->tap[k] * in;
             float *line = to + k * out + o;
             for (int64_t c = 0; c < in; c++, line += direct->depth) {
-                const uint32_t bits = (uint32_t)from[c] << 16;
-                memcpy(line, &bits, sizeof bits);
+                const bool f32 = convolution->f32;
+                const uint32_t bits = f32 ? 0 : (uint32_t)((const uint16_t *)w)[at + c] << 16;
+                memcpy(line, f32 ? ls_bf16_element(w, true, at + c) : &bits, sizeof bits);
             }
         }
 }
@@ -358,9 +370,8 @@ static void sum_positions(const struct ls_bf16_direct *direct, const struct area
     }
 }
 
-void ls_bf16_direct_positions(const struct ls_bf16_direct *direct, const uint16_t *from,
-                              const uint16_t *w, const float *bias, void *to, bool bf16,
-                              void *scratch)
+void ls_bf16_direct_positions(const struct ls_bf16_direct *direct, const void *from, const void *w,
+                              const float *bias, void *to, bool bf16, void *scratch)
 {
     const struct ls_bf16_convolution *convolution = direct->convolution;
     const struct ls_bf16_windows *windows = &direct->windows;
@@ -370,7 +381,9 @@ void ls_bf16_direct_positions(const struct ls_bf16_direct *direct, const uint16_
     struct areas areas;
     find_areas(direct, &areas);
     for (int64_t g = 0; g < convolution->groups; g++) {
-        widen_weights(direct, w + g * direct->lines * direct->depth, floats + areas.weights);
+        widen_weights(direct,
+                      ls_bf16_element(w, convolution->f32, g * direct->lines * direct->depth),
+                      floats + areas.weights);
         for (int64_t n = 0; n < windows->samples; n++) {
             const struct target target = {
                 .bias = bias != NULL ? bias + g * direct->lines : NULL,
@@ -378,8 +391,8 @@ void ls_bf16_direct_positions(const struct ls_bf16_direct *direct, const uint16_
                         (size_t)((n * convolution->groups + g) * direct->lines * plane) * element,
                 .bf16 = bf16,
                 .plane = plane};
-            const uint16_t *data =
-                from + n * windows->sample + g * windows->channels * windows->plane;
+            const int64_t at = n * windows->sample + g * windows->channels * windows->plane;
+            const void *data = ls_bf16_element(from, convolution->f32, at);
             for (struct part part = {0}; next_part(direct, &part);) {
                 fill_planes(direct, data, &part, floats + areas.planes);
                 sum_positions(direct, &areas, floats, begin_of(direct, &part),
@@ -396,14 +409,17 @@ static void write_weights(const struct ls_bf16_direct *direct, const float *sums
                           float *dw, float *db)
 {
     const int64_t taps = direct->windows.taps, in = direct->windows.channels;
-    const int64_t out = direct->convolution->y_channels;
+    const int64_t out = direct->convolution->y_channels, filter = taps * in;
+    const bool in_order = direct->convolution->f32; /* of terms, else in Caffe's order */
     for (int64_t begin = 0; begin < out; begin += LANES) {
         const int64_t end = smaller(begin + LANES, out);
         const float *from = sums;
         for (int64_t k = 0; k < taps; k++)
-            for (int64_t c = 0; c < in; c++, from += pitch)
+            for (int64_t c = 0; c < in; c++, from += pitch) {
+                const int64_t at = in_order ? k * in + c : c * taps + k;
                 for (int64_t o = begin; o < end; o++)
-                    dw[(o * in + c) * taps + k] = from[o] + 0.0F; /* no -0 */
+                    dw[o * filter + at] = from[o] + 0.0F; /* no -0 */
+            }
         for (int64_t o = begin; db != NULL && o < end; o++)
             db[o] = from[o] + 0.0F;
     }
@@ -411,7 +427,7 @@ static void write_weights(const struct ls_bf16_direct *direct, const float *sums
 
 /* A part of a sample; y begins with it. */
 static void sum_lines(const struct ls_bf16_direct *direct, const struct areas *areas,
-                      float *scratch, const uint16_t *y, int64_t positions, bool db, bool first)
+                      float *scratch, const void *y, int64_t positions, bool db, bool first)
 {
     const struct ls_vector_bf16_direct *vector = ls_vector_bf16_direct();
     const int64_t out = direct->convolution->y_channels;
@@ -423,7 +439,11 @@ static void sum_lines(const struct ls_bf16_direct *direct, const struct areas *a
                                       .pitch = lanes,
                                       .first = first};
     const int64_t plane = ls_bf16_plane(direct->convolution->y);
-    vector->turn(y, plane, (size_t)out, (size_t)positions, scratch + areas->y, lanes);
+    float *turned = scratch + areas->y;
+    if (direct->convolution->f32)
+        vector->turn_floats(y, plane, (size_t)out, (size_t)positions, turned, lanes);
+    else
+        vector->turn(y, plane, (size_t)out, (size_t)positions, turned, lanes);
     for (int64_t done = 0; done < positions; done += SUB_POSITIONS) {
         sums.positions = (size_t)smaller(SUB_POSITIONS, positions - done);
         sums.x = scratch + areas->planes + done;
@@ -433,8 +453,8 @@ static void sum_lines(const struct ls_bf16_direct *direct, const struct areas *a
     }
 }
 
-void ls_bf16_direct_weights(const struct ls_bf16_direct *direct, const uint16_t *x,
-                            const uint16_t *y, float *dw, float *db, void *scratch)
+void ls_bf16_direct_weights(const struct ls_bf16_direct *direct, const void *x, const void *y,
+                            float *dw, float *db, void *scratch)
 {
     const struct ls_bf16_convolution *convolution = direct->convolution;
     const struct ls_bf16_windows *windows = &direct->windows;
@@ -447,11 +467,13 @@ void ls_bf16_direct_weights(const struct ls_bf16_direct *direct, const uint16_t 
         floats[i] = 1;
     for (int64_t g = 0; g < convolution->groups; g++) {
         for (int64_t n = 0; n < windows->samples; n++) {
-            const uint16_t *data = x + n * windows->sample + g * in * windows->plane;
-            const uint16_t *dy = y + (n * convolution->groups + g) * out * plane;
+            const int64_t at = n * windows->sample + g * in * windows->plane;
+            const void *data = ls_bf16_element(x, convolution->f32, at);
+            const int64_t dy = (n * convolution->groups + g) * out * plane;
             for (struct part part = {0}; next_part(direct, &part);) {
                 fill_planes(direct, data, &part, floats + areas.planes);
-                sum_lines(direct, &areas, floats, dy + begin_of(direct, &part),
+                sum_lines(direct, &areas, floats,
+                          ls_bf16_element(y, convolution->f32, dy + begin_of(direct, &part)),
                           positions_of(direct, &part), db != NULL,
                           n == 0 && part.front == 0 && part.first == 0);
             }

@@ -1,5 +1,5 @@
-/* Convolutions of bf16 numbers without strides and of so few channels that copying what windows
- * meet would take as long as multiplying it.
+/* Convolutions of bf16 or fp32 numbers without strides and of so few channels that copying what
+ * windows meet would take as long as multiplying it.
  *
  * A plane is widened once for each way in which windows stand along its inner axes; then what a
  * weight meets lies in order for as many rows of positions as are there, and is read in place.
@@ -20,11 +20,10 @@ size_t ls_bf16_direct_scratch(const struct ls_bf16_direct *direct); /* bytes */
 
 /* Forward or by data: from x to y, or from y to x. The weights are [channel of y][tap][channel of
  * x]; bias may be NULL. */
-void ls_bf16_direct_positions(const struct ls_bf16_direct *direct, const uint16_t *from,
-                              const uint16_t *w, const float *bias, void *to, bool bf16,
-                              void *scratch);
+void ls_bf16_direct_positions(const struct ls_bf16_direct *direct, const void *from, const void *w,
+                              const float *bias, void *to, bool bf16, void *scratch);
 /* By weights, which are [channel of y][channel of x][tap]; db may be NULL. */
-void ls_bf16_direct_weights(const struct ls_bf16_direct *direct, const uint16_t *x,
-                            const uint16_t *y, float *dw, float *db, void *scratch);
+void ls_bf16_direct_weights(const struct ls_bf16_direct *direct, const void *x, const void *y,
+                            float *dw, float *db, void *scratch);
 
 #endif

@@ -257,6 +257,7 @@ static void widen(const struct ls_bf16_run *run, size_t runs, const uint16_t *da
         _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(from))), 16)
 #define NO_WORDS()         _mm512_setzero_si512()
 #define AS_FLOATS(numbers) _mm512_castsi512_ps(numbers)
+#define AS_WORDS(floats)   _mm512_castps_si512(floats)
 #else
 #define WORDS __m256i
 #define LOAD_WORDS(from)                                                                           \
@@ -264,6 +265,7 @@ static void widen(const struct ls_bf16_run *run, size_t runs, const uint16_t *da
         _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(from))), 16)
 #define NO_WORDS()         _mm256_setzero_si256()
 #define AS_FLOATS(numbers) _mm256_castsi256_ps(numbers)
+#define AS_WORDS(floats)   _mm256_castps_si256(floats)
 #endif
 
 static void turn(const uint16_t *x, int64_t plane, size_t channels, size_t count, float *to,
@@ -284,6 +286,24 @@ static void turn(const uint16_t *x, int64_t plane, size_t channels, size_t count
         }
 }
 
+static void turn_floats(const float *x, int64_t plane, size_t channels, size_t count, float *to,
+                        size_t pitch)
+{
+    const size_t all = (channels + LANES - 1) / LANES * LANES;
+    for (size_t c = 0; c < all; c += WIDTH)
+        for (size_t p = 0; p < count; p += WIDTH) {
+            WORDS square[WIDTH];
+            UNROLL
+            for (size_t i = 0; i < WIDTH; i++)
+                square[i] = c + i < channels ? AS_WORDS(LOAD(x + (int64_t)(c + i) * plane + p))
+                                             : NO_WORDS();
+            transpose(square);
+            UNROLL
+            for (size_t i = 0; i < WIDTH; i++)
+                STORE(to + (p + i) * pitch + c, AS_FLOATS(square[i]));
+        }
+}
+
 #else
 
 static void turn(const uint16_t *x, int64_t plane, size_t channels, size_t count, float *to,
@@ -296,6 +316,15 @@ static void turn(const uint16_t *x, int64_t plane, size_t channels, size_t count
                 c < channels ? ls_widen_bf16(x[(int64_t)c * plane + (int64_t)p]) : 0;
 }
 
+static void turn_floats(const float *x, int64_t plane, size_t channels, size_t count, float *to,
+                        size_t pitch)
+{
+    const size_t all = (channels + LANES - 1) / LANES * LANES;
+    for (size_t c = 0; c < all; c++)
+        for (size_t p = 0; p < count; p++)
+            to[p * pitch + c] = c < channels ? x[(int64_t)c * plane + (int64_t)p] : 0;
+}
+
 #endif
 
 const struct ls_vector_bf16_direct LS_ISA_NAME(ls_vector_bf16_direct) = {
@@ -304,4 +333,5 @@ const struct ls_vector_bf16_direct LS_ISA_NAME(ls_vector_bf16_direct) = {
     .over_lines = over_lines,
     .widen = widen,
     .turn = turn,
+    .turn_floats = turn_floats,
 };

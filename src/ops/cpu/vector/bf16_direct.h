@@ -47,6 +47,8 @@ struct ls_vector_bf16_direct {
      * zeros up to a multiple of 16 channels. */
     void (*turn)(const uint16_t *x, int64_t plane, size_t channels, size_t count, float *to,
                  size_t pitch);
+    void (*turn_floats)(const float *x, int64_t plane, size_t channels, size_t count, float *to,
+                        size_t pitch);
 };
 LS_VECTOR_TABLES(ls_vector_bf16_direct)
 

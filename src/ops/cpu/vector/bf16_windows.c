@@ -151,9 +151,20 @@ static inline __mmask16 floats_before(int64_t count)
     return (__mmask16)(count >= WIDTH ? 0xffff : count <= 0 ? 0 : (1U << count) - 1);
 }
 
-static inline size_t cut_floats(const struct ls_bf16_run *run, size_t runs,
-                                struct float_piece *piece)
+static inline void copy_float_pieces(const struct float_piece *piece, size_t pieces,
+                                     const float *data, int64_t plane, size_t rows, float *to,
+                                     size_t pitch)
 {
+    for (size_t row = 0; row < rows; row++, data += plane, to += pitch)
+        for (size_t i = 0; i < pieces; i++)
+            _mm512_mask_storeu_ps(to + piece[i].to, piece[i].most,
+                                  _mm512_maskz_loadu_ps(piece[i].there, data + piece[i].from));
+}
+
+static inline void copy_float_runs(const struct ls_bf16_run *run, size_t runs, const float *data,
+                                   int64_t plane, size_t rows, float *to, size_t pitch)
+{
+    struct float_piece piece[PIECES_MAX];
     size_t pieces = 0;
     for (; runs > 0; runs--, run++) {
         const int64_t length = run->head + run->count + run->tail;
@@ -164,9 +175,13 @@ static inline size_t cut_floats(const struct ls_bf16_run *run, size_t runs,
                 .there = (__mmask16)(floats_before(begin + run->count) & ~floats_before(begin)),
                 .most = floats_before(length - at),
                 .to = (int32_t)(run->to + at)};
+            if (pieces == PIECES_MAX) {
+                copy_float_pieces(piece, pieces, data, plane, rows, to, pitch);
+                pieces = 0;
+            }
         }
     }
-    return pieces;
+    copy_float_pieces(piece, pieces, data, plane, rows, to, pitch);
 }
 
 #endif
@@ -176,12 +191,7 @@ static void copy_floats(const struct ls_bf16_run *run, size_t runs, const float 
 {
 #if LS_ISA_IS(AVX512)
     if (step == 1) {
-        struct float_piece piece[PIECES_MAX];
-        const size_t pieces = cut_floats(run, runs, piece);
-        for (size_t row = 0; row < rows; row++, data += plane, to += pitch)
-            for (size_t i = 0; i < pieces; i++)
-                _mm512_mask_storeu_ps(to + piece[i].to, piece[i].most,
-                                      _mm512_maskz_loadu_ps(piece[i].there, data + piece[i].from));
+        copy_float_runs(run, runs, data, plane, rows, to, pitch);
         return;
     }
 #endif
