@@ -85,6 +85,33 @@ sed 's/lenet_train_test/winograd_train_test/' bf16_solver.prototxt >winograd_sol
 expect 3 'winograd_train_test.prototxt:[0-9]+:[0-9]+: conv1: WINOGRAD computes in fp32 only' \
     -- "$LOCKSTEP" plan --solver winograd_solver.prototxt
 
+# Windows that reach too far are refused, also where each channel has a group.
+far() { # far DILATION: a window of 2 x 2 that reaches so far, and as much padding
+    cat >far_solver.prototxt <<EOF
+base_lr: 0.1 lr_policy: "fixed" max_iter: 1 precision: BF16
+net_param {
+  layer {
+    name: "d" type: "Data" top: "data" top: "label"
+    data_param { backend: SYNTHETIC batch_size: 1 synthetic_param { count: 2 channels: 3 height: 8 width: 8 } }
+  }
+  layer {
+    name: "c" type: "Convolution" bottom: "data" top: "c"
+    convolution_param { num_output: 3 group: 3 kernel_size: 2 dilation: $1 pad: $(($1 / 2)) }
+  }
+  layer { name: "ip" type: "InnerProduct" bottom: "c" top: "ip" inner_product_param { num_output: 10 } }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+}
+EOF
+}
+far 100
+expect 0 -- "$LOCKSTEP" plan --solver far_solver.prototxt
+far 100000
+expect 3 'far_solver.prototxt:7:3: c: .*windows that reach over more than 2\^31 places are too large' \
+    -- "$LOCKSTEP" plan --solver far_solver.prototxt
+far 2147483644
+expect 3 'far_solver.prototxt:7:3: c: .*a window of more than 2\^20 places along an axis is too large' \
+    -- "$LOCKSTEP" plan --solver far_solver.prototxt
+
 # Plans.
 expect 0 '^Precision: BF16$' 'plain BF16' '^Bits: any x86-64 computes the same$' -- "$LOCKSTEP" plan --solver bf16_solver.prototxt
 expect 0 '!Precision' '!BF16' -- "$LOCKSTEP" plan --solver lenet_solver.prototxt

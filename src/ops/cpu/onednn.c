@@ -134,19 +134,14 @@ static dnnl_status_t describe(const struct ls_primitive_spec *spec, struct ls_md
     return status;
 }
 
-/* oneDNN computes with windows in 32 bits: larger ones are refused. */
-static int check_window(const struct ls_primitive_spec *spec, struct ls_error *error)
+bool ls_window_is_too_large(const struct ls_window *window)
 {
-    const struct ls_window *window = &spec->window;
     const int64_t limit = 1 << 20;
-    if (spec->kind != LS_PRIMITIVE_CONVOLUTION)
-        return 0;
     for (int i = 0; i < window->axes; i++)
         if (window->kernel[i] > limit || window->stride[i] > limit || window->pad[i] > limit ||
             window->dilation[i] > limit || window->kernel[i] * window->dilation[i] > limit)
-            return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
-                           "a window of more than 2^20 places along an axis is too large");
-    return 0;
+            return true;
+    return false;
 }
 
 static int make_mds(const struct ls_primitive_spec *spec, struct ls_md **md, struct ls_error *error)
@@ -164,7 +159,8 @@ static int create_description(const struct ls_primitive_spec *spec, struct ls_md
 {
     dnnl_engine_t engine;
     LS_TRY(ls_onednn_engine(&engine, error));
-    LS_TRY(check_window(spec, error));
+    if (spec->kind == LS_PRIMITIVE_CONVOLUTION && ls_window_is_too_large(&spec->window))
+        return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL, LS_WINDOW_TOO_LARGE);
     LS_TRY(make_mds(spec, md, error));
     int threads = ls_onednn_one_thread();
     dnnl_primitive_attr_t attributes = NULL;

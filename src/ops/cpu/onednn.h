@@ -92,6 +92,10 @@ int ls_layout_of_filters(const struct ls_onednn_tensor *tensor, int block, bool 
 int ls_layout_channels_last(const struct ls_shape *weights, const struct ls_layout **layout,
                             struct ls_error *error);
 
+/* Windows of convolutions are computed with in 32 bits: larger ones are refused. */
+bool ls_window_is_too_large(const struct ls_window *window);
+#define LS_WINDOW_TOO_LARGE "a window of more than 2^20 places along an axis is too large"
+
 /* The tensor that an opaque layout was made for. */
 const struct ls_onednn_tensor *ls_layout_tensor(const struct ls_layout *layout);
 

@@ -43,7 +43,10 @@ static inline int64_t ls_bf16_plane(const int64_t extent[3])
     return extent[0] * extent[1] * extent[2];
 }
 
-/* LOCKSTEP_RESOURCE where memory is short; to be released in any case. */
+/* Says what is wrong with an op's definition, and in which layer. */
+int ls_bf16_refuse(const struct ls_op *op, const char *problem, struct ls_error *error);
+/* LOCKSTEP_RESOURCE where memory is short, LOCKSTEP_DEFINITION for windows that are too large; to
+ * be released in any case. */
 int ls_bf16_convolution_new(const struct ls_op *op, struct ls_bf16_convolution **convolution,
                             struct ls_error *error);
 void ls_bf16_convolution_free(struct ls_bf16_convolution *convolution); /* NULL: nothing */

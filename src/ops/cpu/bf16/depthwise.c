@@ -149,6 +149,18 @@ static void release(struct ls_prepared *prepared)
     ls_own_release(prepared);
 }
 
+/* Places of a plane are numbered in 32 bits. */
+static int check_padding(const struct depthwise *state, const struct ls_op *op,
+                         struct ls_error *error)
+{
+    int64_t places = 1;
+    for (int i = 0; i < 3; i++)
+        if (!ls_multiply(places, state->padded[i], &places) || places > INT32_MAX)
+            return ls_bf16_refuse(op, "windows that reach over more than 2^31 places are too large",
+                                  error);
+    return 0;
+}
+
 static int make_state(struct depthwise *state, const struct ls_op *op, struct ls_error *error)
 {
     LS_TRY(ls_bf16_convolution_new(op, &state->convolution, error));
@@ -157,6 +169,7 @@ static int make_state(struct depthwise *state, const struct ls_op *op, struct ls
     for (int i = 0; i < 3; i++)
         state->from[i] = to_x ? convolution->y[i] : convolution->x[i];
     find_padding(state);
+    LS_TRY(check_padding(state, op, error));
     state->positions = ls_bf16_plane(to_x ? convolution->x : convolution->y);
     state->at = ls_alloc((size_t)state->positions, sizeof *state->at);
     state->to = ls_alloc((size_t)state->positions, sizeof *state->to);

@@ -1,6 +1,7 @@
 /* From the definition of a convolution to what its kernels go by. See convolution.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
+#include "ir/layer.h"
 #include "ops/cpu/bf16/convolution.h"
 #include "ops/cpu/primitive.h"
 
@@ -124,9 +125,18 @@ static void fill_classes(const struct ls_window *window, struct ls_bf16_convolut
     }
 }
 
+int ls_bf16_refuse(const struct ls_op *op, const char *problem, struct ls_error *error)
+{
+    return op->layer != NULL ? ls_layer_fail(op->layer, error, NULL, NULL, NULL, "%s", problem)
+                             : ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL, "%s", problem);
+}
+
 int ls_bf16_convolution_new(const struct ls_op *op, struct ls_bf16_convolution **result,
                             struct ls_error *error)
 {
+    *result = NULL;
+    if (ls_window_is_too_large(&op->attr.convolution.window))
+        return ls_bf16_refuse(op, LS_WINDOW_TOO_LARGE, error);
     struct ls_bf16_convolution *convolution = ls_alloc(1, sizeof *convolution);
     int64_t count[3];
     *result = convolution;
