@@ -307,6 +307,8 @@ int ls_layout_channels_last(const struct ls_shape *weights, const struct ls_layo
     struct ls_onednn_tensor tensor = {.rank = weights->rank};
     struct ls_md *md;
     dnnl_dims_t dims = {0};
+    if (weights->rank < 3 || weights->rank > 5) /* windows have 1 to 3 axes */
+        return fail_unknown(error);
     for (int i = 0; i < weights->rank; i++)
         dims[i] = tensor.dim[i] = weights->dim[i];
     LS_TRY(check_size(&tensor, error));
