@@ -10,6 +10,17 @@ struct channel {
     float mean, rest, inv_std, scale, bias, factor, mean_dz, mean_dzx, slope;
 };
 
+/* Those of channel c that each pass has; 0 for what only `backward` has. */
+static inline struct channel channel_at(const struct ls_batch_norm_channels *channels, int64_t c)
+{
+    return (struct channel){.mean = channels->mean[c],
+                            .rest = channels->rest[c],
+                            .inv_std = channels->inv_std[c],
+                            .scale = channels->scale[c],
+                            .bias = channels->bias[c],
+                            .slope = channels->slope};
+}
+
 static inline float normal(float x, const struct channel *channel)
 {
     return ((x - channel->mean) - channel->rest) * channel->inv_std;

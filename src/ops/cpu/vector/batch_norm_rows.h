@@ -167,12 +167,7 @@ static void ROWS(forward)(const struct ls_batch_norm_view *view,
                           const struct ls_batch_norm_channels *channels, const NUMBER *x, NUMBER *y)
 {
     for (int64_t c = 0; c < view->channels; c++) {
-        const struct channel channel = {.mean = channels->mean[c],
-                                        .rest = channels->rest[c],
-                                        .inv_std = channels->inv_std[c],
-                                        .scale = channels->scale[c],
-                                        .bias = channels->bias[c],
-                                        .slope = channels->slope};
+        const struct channel channel = channel_at(channels, c);
         for (int64_t run = 0; run < view->runs; run++) {
             int64_t at = c * view->block_stride + run * view->run_stride;
             ROWS(row_forward)(x + at, view->points, &channel, channels->relu, y + at);
@@ -203,12 +198,7 @@ static void ROWS(sums)(const struct ls_batch_norm_view *view,
                        const NUMBER *x, const NUMBER *y, double *sum_dz, double *sum_dzx)
 {
     for (int64_t c = 0; c < view->channels; c++) {
-        const struct channel channel = {.mean = channels->mean[c],
-                                        .rest = channels->rest[c],
-                                        .inv_std = channels->inv_std[c],
-                                        .scale = channels->scale[c],
-                                        .bias = channels->bias[c],
-                                        .slope = channels->slope};
+        const struct channel channel = channel_at(channels, c);
         int64_t o = c * view->block_stride;
         ROWS(sums_of_channel)
         (view, &channel, channels->relu, dy + o, x + o, y == NULL ? NULL : y + o, sum_dz + c,
@@ -237,15 +227,12 @@ static void ROWS(backward)(const struct ls_batch_norm_view *view,
                            const NUMBER *x, const NUMBER *y, NUMBER *dx)
 {
     for (int64_t c = 0; c < view->channels; c++) {
-        const struct channel channel = {.mean = channels->mean[c],
-                                        .rest = channels->rest[c],
-                                        .inv_std = channels->inv_std[c],
-                                        .scale = channels->scale[c],
-                                        .bias = channels->bias[c],
-                                        .factor = channels->factor[c],
-                                        .mean_dz = x == NULL ? 0 : channels->mean_dz[c],
-                                        .mean_dzx = x == NULL ? 0 : channels->mean_dzx[c],
-                                        .slope = channels->slope};
+        struct channel channel = channel_at(channels, c);
+        channel.factor = channels->factor[c];
+        if (x != NULL) {
+            channel.mean_dz = channels->mean_dz[c];
+            channel.mean_dzx = channels->mean_dzx[c];
+        }
         int64_t o = c * view->block_stride;
         ROWS(backward_of_channel)
         (view, &channel, channels->relu, dy + o, x == NULL ? NULL : x + o, y == NULL ? NULL : y + o,
