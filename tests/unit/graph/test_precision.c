@@ -12,6 +12,27 @@
     DATA body LAYER("ip", "InnerProduct", "y", "ip",                                               \
                     BF16 "inner_product_param { num_output: 10 }") LOSS_OF("ip")
 
+/* The ops of InnerProduct and loss, which all nets end with: forward, then backward; `star` is that
+ * of y. */
+#define OF_IP(star)                                                                                \
+    "ip: inner product(y" star " ip.weight ip.bias > ip*) bf16\n"                                  \
+    "loss: softmax loss(ip* label > loss.prob)\n"                                                  \
+    "loss: softmax loss backward(loss.prob label > grad(ip)*)\n"                                   \
+    "ip: inner product backward weights(y" star                                                    \
+    " grad(ip)* > grad(ip.weight) grad(ip.bias)) bf16\n"                                           \
+    "ip: accumulate(grad(ip.weight))\n"                                                            \
+    "ip: accumulate(grad(ip.bias))\n"                                                              \
+    "ip: inner product backward data(grad(ip)* ip.weight > grad(y)" star ") bf16\n"
+#define IP_OF_BF16 OF_IP("*")
+#define IP_OF_FP32 OF_IP("")
+/* The last ones, of the weights of Convolution c, which reads `in`. */
+#define OF_C(in)                                                                                   \
+    "c: convolution backward weights(" in " grad(c)* > grad(c.weight) grad(c.bias)) bf16\n"        \
+    "c: accumulate(grad(c.weight))\n"                                                              \
+    "c: accumulate(grad(c.bias))\n"
+#define C_OF_DATA OF_C("data")
+#define C_OF_W    OF_C("w")
+
 /* "conv1: convolution(data conv1.weight conv1.bias > conv1*) bf16": a star stands for bf16. */
 static void describe(struct ls_text *text, const struct ls_op *op)
 {
@@ -32,33 +53,12 @@ static const struct rewrite_case cases[] = {
      NET(CONV_BF16("c", "data", "c") LAYER("r", "ReLU", "c", "c", BF16)
              LAYER("p", "Pooling", "c", "y", BF16 "pooling_param { kernel_size: 2 stride: 2 }")),
      "c: convolution(data c.weight c.bias > c*) bf16\n"
-     "p: pooling(c* > y* p.index)\n"
-     "ip: inner product(y* ip.weight ip.bias > ip*) bf16\n"
-     "loss: softmax loss(ip* label > loss.prob)\n"
-     "loss: softmax loss backward(loss.prob label > grad(ip)*)\n"
-     "ip: inner product backward weights(y* grad(ip)* > grad(ip.weight) grad(ip.bias)) bf16\n"
-     "ip: accumulate(grad(ip.weight))\n"
-     "ip: accumulate(grad(ip.bias))\n"
-     "ip: inner product backward data(grad(ip)* ip.weight > grad(y)*) bf16\n"
-     "r: activation backward(grad(y)* y* > grad(y)*)\n"
-     "p: pooling backward(grad(y)* p.index > grad(c)*)\n"
-     "c: convolution backward weights(data grad(c)* > grad(c.weight) grad(c.bias)) bf16\n"
-     "c: accumulate(grad(c.weight))\n"
-     "c: accumulate(grad(c.bias))\n"},
+     "p: pooling(c* > y* p.index)\n" IP_OF_BF16 "r: activation backward(grad(y)* y* > grad(y)*)\n"
+     "p: pooling backward(grad(y)* p.index > grad(c)*)\n" C_OF_DATA},
     {"a layer in fp32 behind one in bf16: a fused op has the type of its result",
      NET(CONV_BF16("c", "data", "c") LAYER("r", "ReLU", "c", "y", "precision: FP32")),
-     "c: convolution(data c.weight c.bias > y) bf16\n"
-     "ip: inner product(y ip.weight ip.bias > ip*) bf16\n"
-     "loss: softmax loss(ip* label > loss.prob)\n"
-     "loss: softmax loss backward(loss.prob label > grad(ip)*)\n"
-     "ip: inner product backward weights(y grad(ip)* > grad(ip.weight) grad(ip.bias)) bf16\n"
-     "ip: accumulate(grad(ip.weight))\n"
-     "ip: accumulate(grad(ip.bias))\n"
-     "ip: inner product backward data(grad(ip)* ip.weight > grad(y)) bf16\n"
-     "r: activation backward(grad(y) y > grad(c)*)\n"
-     "c: convolution backward weights(data grad(c)* > grad(c.weight) grad(c.bias)) bf16\n"
-     "c: accumulate(grad(c.weight))\n"
-     "c: accumulate(grad(c.bias))\n"},
+     "c: convolution(data c.weight c.bias > y) bf16\n" IP_OF_FP32
+     "r: activation backward(grad(y) y > grad(c)*)\n" C_OF_DATA},
     {"batch norm: statistics and learned numbers are fp32",
      NET(CONV_BF16("c", "data", "c")
              LAYER("n", "BatchNorm", "c", "n", BF16 "batch_norm_param { scale_bias: true }")
@@ -67,23 +67,12 @@ static const struct rewrite_case cases[] = {
      "n: moments(c*)\n"
      "n: sync point()\n"
      "n: batch norm(c* n.scale n.bias > n*)\n"
-     "s: softmax(n* > y)\n"
-     "ip: inner product(y ip.weight ip.bias > ip*) bf16\n"
-     "loss: softmax loss(ip* label > loss.prob)\n"
-     "loss: softmax loss backward(loss.prob label > grad(ip)*)\n"
-     "ip: inner product backward weights(y grad(ip)* > grad(ip.weight) grad(ip.bias)) bf16\n"
-     "ip: accumulate(grad(ip.weight))\n"
-     "ip: accumulate(grad(ip.bias))\n"
-     "ip: inner product backward data(grad(ip)* ip.weight > grad(y)) bf16\n"
-     "s: softmax backward(y grad(y) > grad(n)*)\n"
+     "s: softmax(n* > y)\n" IP_OF_FP32 "s: softmax backward(y grad(y) > grad(n)*)\n"
      "n: batch norm backward sums(grad(n)* c* > grad(n.scale) grad(n.bias))\n"
      "n: accumulate(grad(n.scale))\n"
      "n: accumulate(grad(n.bias))\n"
      "n: sync point()\n"
-     "n: batch norm backward data(grad(n)* c* n.scale > grad(c)*)\n"
-     "c: convolution backward weights(data grad(c)* > grad(c.weight) grad(c.bias)) bf16\n"
-     "c: accumulate(grad(c.weight))\n"
-     "c: accumulate(grad(c.bias))\n"},
+     "n: batch norm backward data(grad(n)* c* n.scale > grad(c)*)\n" C_OF_DATA},
     {"what only moves elements does not round, and what is not learned stays as it is",
      NET(LAYER("w", "Power", "data", "w", BF16 "power_param { scale: 0.5 }") CONV_BF16(
          "c", "w",
@@ -94,21 +83,10 @@ static const struct rewrite_case cases[] = {
      "c: convolution(w c.weight c.bias > c*) bf16\n"
      "j: concat(c* w > j)\n"
      "t: tile(c* > t*)\n"
-     "k: concat(j t* > y)\n"
-     "ip: inner product(y ip.weight ip.bias > ip*) bf16\n"
-     "loss: softmax loss(ip* label > loss.prob)\n"
-     "loss: softmax loss backward(loss.prob label > grad(ip)*)\n"
-     "ip: inner product backward weights(y grad(ip)* > grad(ip.weight) grad(ip.bias)) bf16\n"
-     "ip: accumulate(grad(ip.weight))\n"
-     "ip: accumulate(grad(ip.bias))\n"
-     "ip: inner product backward data(grad(ip)* ip.weight > grad(y)) bf16\n"
-     "k: slice(grad(y) > grad(j) grad(t)*)\n"
+     "k: concat(j t* > y)\n" IP_OF_FP32 "k: slice(grad(y) > grad(j) grad(t)*)\n"
      "t: tile backward(grad(t)* > grad(c)*)\n"
      "j: slice(grad(j) > grad(c)* grad(w))\n"
-     "j: eltwise(grad(c)* grad(c)* > grad(c)*)\n"
-     "c: convolution backward weights(w grad(c)* > grad(c.weight) grad(c.bias)) bf16\n"
-     "c: accumulate(grad(c.weight))\n"
-     "c: accumulate(grad(c.bias))\n"},
+     "j: eltwise(grad(c)* grad(c)* > grad(c)*)\n" C_OF_W},
 };
 
 static void values_have_the_types_of_their_layers(void **state)
