@@ -27,6 +27,8 @@ struct opening {
 
 /* ---- Fields that all sources have ---- */
 
+enum { PREFETCH_MOST = 1024 }; /* batches; their memory is limited besides (data/prefetcher.c) */
+
 static int check_fields(const struct opening *o)
 {
     const Lockstep__DataParameter *d = o->data;
@@ -37,6 +39,10 @@ static int check_fields(const struct opening *o)
     if (d->has_cache_mb && !d->cache)
         status = ls_option_fail(&o->options, "cache_mb", "cache: true", o->error,
                                 "cache_mb is for cache: true");
+    if (d->prefetch < 1 || d->prefetch > PREFETCH_MOST)
+        status = ls_option_fail(&o->options, "prefetch", "leave it out: 4 batches", o->error,
+                                "prefetch is %u; it must lie in 1 .. %d", (unsigned)d->prefetch,
+                                PREFETCH_MOST);
     return status;
 }
 
@@ -290,7 +296,7 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
     dataset->shuffle = d->shuffle;
     dataset->shuffle_key = ls_random_key(seed, LS_RANDOM_SHUFFLE, NULL);
     dataset->last_batch = last_batch_of(o);
-    dataset->prefetch = d->prefetch < 1 ? 1 : d->prefetch > 1024 ? 1024 : (int)d->prefetch;
+    dataset->prefetch = (int)d->prefetch;
     LS_TRY(ls_dataset_take_ends(dataset, o->error));
     return d->cache ? join_cache(o, dataset) : 0;
 }

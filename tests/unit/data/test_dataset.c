@@ -361,6 +361,8 @@ static void fields_that_do_not_fit_the_source_are_refused(void **state)
         {"root_folder: 'x' }", LOCKSTEP_DEFINITION, "root_folder is for IMAGES"},
         {"synthetic_param { } }", LOCKSTEP_DEFINITION, "synthetic_param is for SYNTHETIC"},
         {"rand_skip: 5 }", LOCKSTEP_DEFINITION, "trial.prototxt:1:"},
+        {"prefetch: 0 }", LOCKSTEP_DEFINITION, "prefetch is 0; it must lie in 1 .. 1024"},
+        {"prefetch: 1025 }", LOCKSTEP_DEFINITION, "prefetch is 1025; it must lie in 1 .. 1024"},
         {"split: 'half' }", LOCKSTEP_DEFINITION, "split \"half\" is not understood"},
         {"split: 'test:0.999999' }", LOCKSTEP_DATA, "has none of the 12 records"},
         {"} transform_param { force_gray: true }", LOCKSTEP_DEFINITION, "encoded records of LMDB"},
