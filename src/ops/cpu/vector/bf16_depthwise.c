@@ -22,117 +22,72 @@ enum {
 
 /* ---- Between channels and places ------------------------------------------------------------- */
 
-#if WIDTH > 1
-
-#if LS_ISA_IS(AVX512)
-
-#define WORDS             __m512i
-#define AS_FLOATS(words)  _mm512_castsi512_ps(words)
-#define AS_WORDS(floats)  _mm512_castps_si512(floats)
-#define LOAD_FLOATS(from) AS_WORDS(LOAD(from))
-#define NO_WORDS()        _mm512_setzero_si512()
-
 /* Up to WIDTH numbers, widened. */
-static inline __m512i load_numbers(const uint16_t *from, size_t count)
+static inline REGISTER load_numbers(const uint16_t *from, size_t count)
 {
+#if LS_ISA_IS(AVX512)
     const __m256i numbers = _mm256_maskz_loadu_epi16(MASK(count), from);
-    return _mm512_slli_epi32(_mm512_cvtepu16_epi32(numbers), 16);
-}
-
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(numbers), 16));
 #else
-
-#define WORDS             __m256i
-#define AS_FLOATS(words)  _mm256_castsi256_ps(words)
-#define AS_WORDS(floats)  _mm256_castps_si256(floats)
-#define LOAD_FLOATS(from) AS_WORDS(LOAD(from))
-#define NO_WORDS()        _mm256_setzero_si256()
-
-static inline __m256i load_numbers(const uint16_t *from, size_t count)
-{
     uint16_t some[WIDTH] = {0};
     if (count < WIDTH) {
         for (size_t i = 0; i < count; i++)
             some[i] = from[i];
         from = some;
     }
-    const __m128i numbers = _mm_loadu_si128((const __m128i *)(const void *)from);
-    return _mm256_slli_epi32(_mm256_cvtepu16_epi32(numbers), 16);
-}
-
+    return LOAD_BF16(from);
 #endif
+}
 
-static void spread(const uint16_t *x, size_t plane, size_t channels, size_t count, float *places)
+/* Numbers of fp32, or of bf16 that are widened: `f32` is a constant. */
+INLINE void spread_numbers(const void *x, bool f32, size_t plane, size_t channels, size_t count,
+                           float *places)
 {
     for (size_t c = 0; c < CHANNELS; c += WIDTH)
         for (size_t p = 0; p < count; p += WIDTH) {
             const size_t here = count - p < WIDTH ? count - p : WIDTH;
-            WORDS square[WIDTH];
+            REGISTER square[WIDTH];
             UNROLL
-            for (size_t i = 0; i < WIDTH; i++)
-                square[i] =
-                    c + i < channels ? load_numbers(x + (c + i) * plane + p, here) : NO_WORDS();
-            transpose(square);
+            for (size_t i = 0; i < WIDTH; i++) {
+                const size_t at = (c + i) * plane + p;
+                if (c + i >= channels)
+                    square[i] = ZERO();
+                else if (f32)
+                    square[i] = LOAD_UP_TO((const float *)x + at, here);
+                else
+                    square[i] = load_numbers((const uint16_t *)x + at, here);
+            }
+            transpose_floats(square);
             for (size_t i = 0; i < here; i++)
-                STORE(places + (p + i) * CHANNELS + c, AS_FLOATS(square[i]));
+                STORE(places + (p + i) * CHANNELS + c, square[i]);
         }
 }
 
-static void spread_floats(const float *x, size_t plane, size_t channels, size_t count,
-                          float *places)
+FUSED static void spread(const uint16_t *x, size_t plane, size_t channels, size_t count,
+                         float *places)
 {
-    for (size_t c = 0; c < CHANNELS; c += WIDTH)
-        for (size_t p = 0; p < count; p += WIDTH) {
-            const size_t here = count - p < WIDTH ? count - p : WIDTH;
-            WORDS square[WIDTH];
-            UNROLL
-            for (size_t i = 0; i < WIDTH; i++)
-                square[i] = c + i < channels ? AS_WORDS(LOAD_UP_TO(x + (c + i) * plane + p, here))
-                                             : NO_WORDS();
-            transpose(square);
-            for (size_t i = 0; i < here; i++)
-                STORE(places + (p + i) * CHANNELS + c, AS_FLOATS(square[i]));
-        }
+    spread_numbers(x, false, plane, channels, count, places);
+}
+
+FUSED static void spread_floats(const float *x, size_t plane, size_t channels, size_t count,
+                                float *places)
+{
+    spread_numbers(x, true, plane, channels, count, places);
 }
 
 static void gather(const float *sums, size_t channels, size_t count, float *lines, size_t pitch)
 {
     for (size_t c = 0; c < channels; c += WIDTH)
         for (size_t p = 0; p < count; p += WIDTH) {
-            WORDS square[WIDTH];
+            REGISTER square[WIDTH];
             UNROLL
             for (size_t i = 0; i < WIDTH; i++)
-                square[i] = p + i < count ? LOAD_FLOATS(sums + (p + i) * CHANNELS + c) : NO_WORDS();
-            transpose(square);
+                square[i] = p + i < count ? LOAD(sums + (p + i) * CHANNELS + c) : ZERO();
+            transpose_floats(square);
             for (size_t i = 0; i < WIDTH && c + i < channels; i++)
-                STORE(lines + (c + i) * pitch + p, AS_FLOATS(square[i]));
+                STORE(lines + (c + i) * pitch + p, square[i]);
         }
 }
-
-#else
-
-static void spread(const uint16_t *x, size_t plane, size_t channels, size_t count, float *places)
-{
-    for (size_t c = 0; c < CHANNELS; c++)
-        for (size_t i = 0; i < count; i++)
-            places[i * CHANNELS + c] = c < channels ? ls_widen_bf16(x[c * plane + i]) : 0;
-}
-
-static void spread_floats(const float *x, size_t plane, size_t channels, size_t count,
-                          float *places)
-{
-    for (size_t c = 0; c < CHANNELS; c++)
-        for (size_t i = 0; i < count; i++)
-            places[i * CHANNELS + c] = c < channels ? x[c * plane + i] : 0;
-}
-
-static void gather(const float *sums, size_t channels, size_t count, float *lines, size_t pitch)
-{
-    for (size_t c = 0; c < channels; c++)
-        for (size_t i = 0; i < count; i++)
-            lines[c * pitch + i] = sums[i * CHANNELS + c];
-}
-
-#endif
 
 /* ---- Chains over taps ------------------------------------------------------------------------ */
 

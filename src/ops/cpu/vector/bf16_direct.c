@@ -248,84 +248,42 @@ static void widen(const struct ls_bf16_run *run, size_t runs, const uint16_t *da
 
 #endif
 
-#if WIDTH > 1
-
-#if LS_ISA_IS(AVX512)
-#define WORDS __m512i
-#define LOAD_WORDS(from)                                                                           \
-    _mm512_slli_epi32(                                                                             \
-        _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(from))), 16)
-#define NO_WORDS()         _mm512_setzero_si512()
-#define AS_FLOATS(numbers) _mm512_castsi512_ps(numbers)
-#define AS_WORDS(floats)   _mm512_castps_si512(floats)
-#else
-#define WORDS __m256i
-#define LOAD_WORDS(from)                                                                           \
-    _mm256_slli_epi32(                                                                             \
-        _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(from))), 16)
-#define NO_WORDS()         _mm256_setzero_si256()
-#define AS_FLOATS(numbers) _mm256_castsi256_ps(numbers)
-#define AS_WORDS(floats)   _mm256_castps_si256(floats)
-#endif
-
-static void turn(const uint16_t *x, int64_t plane, size_t channels, size_t count, float *to,
-                 size_t pitch)
+/* Numbers of fp32, or of bf16 that are widened: `f32` is a constant. */
+INLINE void turn_numbers(const void *x, bool f32, int64_t plane, size_t channels, size_t count,
+                         float *to, size_t pitch)
 {
     const size_t all = (channels + LANES - 1) / LANES * LANES;
     for (size_t c = 0; c < all; c += WIDTH)
         for (size_t p = 0; p < count; p += WIDTH) {
-            WORDS square[WIDTH];
+            REGISTER square[WIDTH];
+            UNROLL
+            for (size_t i = 0; i < WIDTH; i++) {
+                const int64_t at = (int64_t)(c + i) * plane + (int64_t)p;
+                if (c + i >= channels)
+                    square[i] = ZERO();
+                else if (f32)
+                    square[i] = LOAD((const float *)x + at);
+                else
+                    square[i] = LOAD_BF16((const uint16_t *)x + at);
+            }
+            transpose_floats(square);
             UNROLL
             for (size_t i = 0; i < WIDTH; i++)
-                square[i] =
-                    c + i < channels ? LOAD_WORDS(x + (int64_t)(c + i) * plane + p) : NO_WORDS();
-            transpose(square);
-            UNROLL
-            for (size_t i = 0; i < WIDTH; i++)
-                STORE(to + (p + i) * pitch + c, AS_FLOATS(square[i]));
+                STORE(to + (p + i) * pitch + c, square[i]);
         }
 }
 
-static void turn_floats(const float *x, int64_t plane, size_t channels, size_t count, float *to,
-                        size_t pitch)
+FUSED static void turn(const uint16_t *x, int64_t plane, size_t channels, size_t count, float *to,
+                       size_t pitch)
 {
-    const size_t all = (channels + LANES - 1) / LANES * LANES;
-    for (size_t c = 0; c < all; c += WIDTH)
-        for (size_t p = 0; p < count; p += WIDTH) {
-            WORDS square[WIDTH];
-            UNROLL
-            for (size_t i = 0; i < WIDTH; i++)
-                square[i] = c + i < channels ? AS_WORDS(LOAD(x + (int64_t)(c + i) * plane + p))
-                                             : NO_WORDS();
-            transpose(square);
-            UNROLL
-            for (size_t i = 0; i < WIDTH; i++)
-                STORE(to + (p + i) * pitch + c, AS_FLOATS(square[i]));
-        }
+    turn_numbers(x, false, plane, channels, count, to, pitch);
 }
 
-#else
-
-static void turn(const uint16_t *x, int64_t plane, size_t channels, size_t count, float *to,
-                 size_t pitch)
+FUSED static void turn_floats(const float *x, int64_t plane, size_t channels, size_t count,
+                              float *to, size_t pitch)
 {
-    const size_t all = (channels + LANES - 1) / LANES * LANES;
-    for (size_t c = 0; c < all; c++)
-        for (size_t p = 0; p < count; p++)
-            to[p * pitch + c] =
-                c < channels ? ls_widen_bf16(x[(int64_t)c * plane + (int64_t)p]) : 0;
+    turn_numbers(x, true, plane, channels, count, to, pitch);
 }
-
-static void turn_floats(const float *x, int64_t plane, size_t channels, size_t count, float *to,
-                        size_t pitch)
-{
-    const size_t all = (channels + LANES - 1) / LANES * LANES;
-    for (size_t c = 0; c < all; c++)
-        for (size_t p = 0; p < count; p++)
-            to[p * pitch + c] = c < channels ? x[(int64_t)c * plane + (int64_t)p] : 0;
-}
-
-#endif
 
 const struct ls_vector_bf16_direct LS_ISA_NAME(ls_vector_bf16_direct) = {
     .positions = (size_t)VECTORS * WIDTH,

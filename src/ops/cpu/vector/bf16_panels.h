@@ -31,14 +31,13 @@ static inline void copy_some(const uint16_t *from, size_t pitch, size_t rows, si
             to[row * width + i] = from[row * pitch + i];
 }
 
-#if LS_ISA_IS(AVX512)
-
 /* One term of as many lines as a register has lanes. */
 static inline void widen(const uint16_t *from, float *to)
 {
-    __m256i half = _mm256_loadu_si256((const __m256i *)(const void *)from);
-    STORE(to, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16)));
+    STORE(to, LOAD_BF16(from));
 }
+
+#if LS_ISA_IS(AVX512)
 
 /* 16 pairs, to the even ones and the odd ones. */
 static inline void split_pairs(__m512i pairs, float *even, float *odd)
@@ -73,12 +72,6 @@ static inline __m256i load_pairs(const uint16_t *from)
     return _mm256_loadu_si256((const __m256i *)(const void *)from);
 }
 
-static inline void widen(const uint16_t *from, float *to)
-{
-    __m128i half = _mm_loadu_si128((const __m128i *)(const void *)from);
-    STORE(to, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16)));
-}
-
 static inline void split_pairs(__m256i pairs, float *even, float *odd)
 {
     const __m256i upper = _mm256_set1_epi32((int)0xffff0000U);
@@ -107,11 +100,6 @@ static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
 }
 
 #else
-
-static inline void widen(const uint16_t *from, float *to)
-{
-    *to = ls_widen_bf16(*from);
-}
 
 static inline void split_line(const uint16_t *from, float *even, float *odd)
 {

@@ -1,4 +1,5 @@
-/* Turns a square of pairs of bf16 numbers, words of 32 bits: as many registers as one has words.
+/* Turns a square of pairs of bf16 numbers, or of floats: as many registers as one has words of 32
+ * bits.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_OPS_CPU_VECTOR_BF16_TRANSPOSE_H
 #define LS_OPS_CPU_VECTOR_BF16_TRANSPOSE_H
@@ -67,5 +68,17 @@ static inline void transpose(__m256i x[WIDTH])
 }
 
 #endif
+
+/* The same of floats; a single one stays where it is. */
+static inline void transpose_floats(REGISTER x[WIDTH])
+{
+#if LS_ISA_IS(AVX512)
+    transpose((__m512i *)(void *)x);
+#elif LS_ISA_IS(AVX2)
+    transpose((__m256i *)(void *)x);
+#else
+    (void)x;
+#endif
+}
 
 #endif

@@ -98,43 +98,18 @@ static void pack_b_float_terms(const struct ls_bf16_lines *from, float *to)
         memset(to + term_of_b(from->terms), 0, width * sizeof *to);
 }
 
-#if WIDTH > 1
-
-#if LS_ISA_IS(AVX512)
-typedef __m512i words;
-#define LOAD_WORDS(from)   _mm512_loadu_si512(from)
-#define STORE_WORDS(to, x) _mm512_storeu_si512(to, x)
-#else
-typedef __m256i words;
-#define LOAD_WORDS(from)   _mm256_loadu_si256((const __m256i *)(const void *)(from))
-#define STORE_WORDS(to, x) _mm256_storeu_si256((__m256i *)(void *)(to), x)
-#endif
-
 /* Terms [k, k + WIDTH) of WIDTH lines. */
 static inline void turn_floats(const float *from, size_t pitch, size_t k, float *to)
 {
-    words x[WIDTH];
+    REGISTER x[WIDTH];
     UNROLL
     for (size_t i = 0; i < WIDTH; i++)
-        x[i] = LOAD_WORDS(from + i * pitch);
-    transpose(x);
+        x[i] = LOAD(from + i * pitch);
+    transpose_floats(x);
     UNROLL
     for (size_t i = 0; i < WIDTH; i++)
-        STORE_WORDS(to + term_of_b(k + i), x[i]);
+        STORE(to + term_of_b(k + i), x[i]);
 }
-
-#undef LOAD_WORDS
-#undef STORE_WORDS
-
-#else
-
-static inline void turn_floats(const float *from, size_t pitch, size_t k, float *to)
-{
-    (void)pitch;
-    to[term_of_b(k)] = *from;
-}
-
-#endif
 
 static void pack_b_float_lines(const struct ls_bf16_lines *from, float *to)
 {

@@ -120,6 +120,13 @@ static inline float fold(const REGISTER lane[LS_LANES])
 /* The first `n` floats, at most a register of them, and zeros. */
 #define LOAD_UP_TO(from, n) ((n) >= WIDTH ? LOAD(from) : (n) > 0 ? LOAD_SOME(from, n) : ZERO())
 
+/* A register of numbers in bf16, widened. */
+#if WIDTH > 1
+#define LOAD_BF16(from) ls_load_bf16(from)
+#else
+#define LOAD_BF16(from) ls_widen_bf16(*(from))
+#endif
+
 /* Into the second-level cache: in the first, rows a power of two apart push each other out. */
 #define FETCH(from) __builtin_prefetch(from, 0, 2)
 
