@@ -1,5 +1,5 @@
 # ls_module(FOLDER USES...): a static library of all .c files of src/FOLDER; of ops/cpu also those
-# in bf16/ (and in vector/ and amx/, which cmake/vector.cmake compiles).
+# in bf16/ (and in vector/, avx512_bf16/ and amx/, which cmake/vector.cmake compiles).
 add_library(ls_flags INTERFACE)
 target_compile_definitions(ls_flags INTERFACE _GNU_SOURCE LOCKSTEP_VERSION="${PROJECT_VERSION}")
 target_include_directories(ls_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include

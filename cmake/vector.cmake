@@ -1,7 +1,9 @@
 # The loops of src/ops/cpu/vector, compiled once per instruction set; see src/ops/cpu/isa.h. None
 # of the sets brings FMA instructions along that the compiler could put in: the bits are the same.
-# Those of src/ops/cpu/amx are compiled for AVX-512 with AMX beside it.
+# Those of src/ops/cpu/avx512_bf16 and src/ops/cpu/amx are compiled for AVX-512 with these beside it.
 file(GLOB vector_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/cpu/vector/*.c)
+file(GLOB avx512_bf16_sources CONFIGURE_DEPENDS
+  ${CMAKE_SOURCE_DIR}/src/ops/cpu/avx512_bf16/*.c)
 file(GLOB amx_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/cpu/amx/*.c)
 set(vector_sets generic)
 set(vector_flags_generic "")
@@ -11,6 +13,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(vector_flags_avx2 -mavx2)
   set(vector_flags_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
   include(CheckCCompilerFlag)
+  check_c_compiler_flag(-mavx512bf16 LS_COMPILER_HAS_AVX512_BF16)
   check_c_compiler_flag("-mamx-tile -mamx-bf16" LS_COMPILER_HAS_AMX)
 endif()
 set(vector_modules "")
@@ -37,6 +40,10 @@ endfunction()
 foreach(set ${vector_sets})
   ls_vector(ls_vector_${set} ${set} "${vector_sources}" "${vector_flags_${set}}")
 endforeach()
+if(LS_COMPILER_HAS_AVX512_BF16)
+  ls_vector(ls_avx512_bf16 avx512 "${avx512_bf16_sources}" "${vector_flags_avx512};-mavx512bf16")
+  target_compile_definitions(ls_ops_cpu PRIVATE LS_AVX512_BF16)
+endif()
 if(LS_COMPILER_HAS_AMX)
   ls_vector(ls_amx avx512 "${amx_sources}" "${vector_flags_avx512};-mamx-tile;-mamx-bf16")
   target_compile_definitions(ls_ops_cpu PRIVATE LS_AMX)

@@ -17,9 +17,9 @@ struct lockstep_train_options {
     size_t struct_size;       /* sizeof(struct lockstep_train_options) */
     struct lockstep_job *job; /* with other ranks; outlives the trainer. NULL: alone */
     int workers;              /* of this rank; 0: lockstep_job_workers(job) */
-    /* "generic" "sse41" "avx2" "avx512" "amx": pin it. NULL: what the process computes with
-     * already; else that of the snapshot to resume from, where this processor has it; else the best
-     * here. The first trainer, model or plan of a process decides, once. */
+    /* "generic" "sse41" "avx2" "avx512" "avx512_bf16" "amx": pin it. NULL: what the process
+     * computes with already; else that of the snapshot to resume from, where this processor has it;
+     * else the best here. The first trainer, model or plan of a process decides, once. */
     const char *isa;
     const char *snapshot_prefix; /* NULL: the solver's */
     const char *resume;          /* a snapshot, "auto", or NULL */

@@ -387,7 +387,7 @@ static const struct ls_cli_option options[] = {
                "(default: 2) and resumed in another of these forms"),
     LS_CLI_ROW(LS_CLI_TEXT, "isa", "LIST", struct values, isa, 0,
                "all of that with each instruction set (generic, sse41, avx2,\n"
-               "avx512, amx); default: the best one"),
+               "avx512, avx512_bf16, amx); default: the best one"),
     LS_CLI_DEVICE(struct values, device),
     LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 1,
                "updates; default: as many as the solver says, at most 50"),

@@ -54,8 +54,8 @@ struct ls_cli_option {
                "use" note)
 #define LS_CLI_ISA(type, member)                                                                   \
     LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", type, member, 0,                                        \
-               "pin the instruction set: generic, sse41, avx2, avx512, amx (avx512 and\n"          \
-               "AMX for BF16); default: best")
+               "pin the instruction set: generic, sse41, avx2, avx512, avx512_bf16, amx\n"         \
+               "(avx512 and what these have for BF16); default: best")
 #define LS_CLI_DEVICE(type, member)                                                                \
     LS_CLI_ROW(LS_CLI_TEXT, "device", "NAME", type, member, 0,                                     \
                "what computes: one of those that lockstep --version lists; default: cpu")

@@ -30,7 +30,7 @@ now=$("$LOCKSTEP" --version | grep -o 'numerics=[0-9]*')
 
 # What Lockstep's own kernels give is the same with every instruction set.
 own=$(note "$(snapshot pure 40)" environment | grep -o 'own=[0-9a-f]*')
-for isa in generic sse41 avx2 avx512 amx; do
+for isa in generic sse41 avx2 avx512 avx512_bf16 amx; do
     "$LOCKSTEP" --version | grep -q "^isa=$isa" || "$LOCKSTEP" plan --solver solver.prototxt \
         --isa $isa >/dev/null 2>&1 || continue
     train 0 -- --snapshot-prefix "own_$isa" --isa $isa --iterations 1

@@ -80,8 +80,8 @@ static void take_key(const struct run *run, const char *isa, struct golden_key *
     snprintf(key->net, sizeof key->net, "%s", run->net);
     if (!depends)
         return;
-    if (isa != NULL && strcmp(isa, "amx") == 0)
-        isa = "avx512"; /* what AMX does has an entry for any set */
+    if (isa != NULL && (strcmp(isa, "amx") == 0 || strcmp(isa, "avx512_bf16") == 0))
+        isa = "avx512"; /* what these do has an entry for any set */
     snprintf(key->isa, sizeof key->isa, "%s", isa != NULL ? isa : "");
     take_word("onednn=", key->onednn, sizeof key->onednn);
     take_word("cache=", key->cache, sizeof key->cache);

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "ops/cpu/bf16/product.h"
 #include "ops/cpu/isa.h"
 #include "ops/devices.h"
 
@@ -133,8 +134,8 @@ static void bf16_trial_compare(const struct bf16_trial *trial, const struct ls_k
                                                  : ((const float *)data)[e];
             if (!bf16_same(found, expected[e]))
                 fail_msg("%s, %s, %s: output %d, element %lld is %a, not %a", kernel->name,
-                         ls_cpu_amx() ? "amx" : ls_cpu_isa_name(ls_cpu_isa()), trial->what, i,
-                         (long long)e, (double)found, (double)expected[e]);
+                         ls_bf16_tiles_name(), trial->what, i, (long long)e, (double)found,
+                         (double)expected[e]);
         }
         ls_free(expected);
     }
@@ -202,8 +203,9 @@ void bf16_trial_all(struct bf16_trial *trial)
             assert_int_equal(ls_cpu_isa_select(ls_cpu_isa_name((enum ls_isa)isa), NULL), 0);
             bf16_trial_here(trial);
         }
-    if (ls_cpu_isa_select("amx", NULL) == 0)
-        bf16_trial_here(trial);
+    for (enum ls_bf16_unit unit = LS_UNIT_NONE + 1; unit < LS_UNITS; unit++)
+        if (ls_cpu_isa_select(ls_cpu_unit_name(unit), NULL) == 0)
+            bf16_trial_here(trial);
 }
 
 float *bf16_trial_numbers(bool f32, int64_t count, uint64_t salt)

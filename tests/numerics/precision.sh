@@ -59,6 +59,14 @@ if "$LOCKSTEP" --version | grep -qE '^isa=avx512'; then
     cmp n_iter_3.safetensors c_iter_3.safetensors || fail "a resume with another instruction set is another training"
 fi
 
+# Nor is what multiplies bf16, where the processor has it; a plan names it.
+for unit in avx512_bf16 amx; do
+    "$LOCKSTEP" --version | grep -q "^$unit=for BF16\$" || continue
+    expect 0 "lockstep:bf16:$unit" -- "$LOCKSTEP" plan --solver bf16_solver.prototxt --isa $unit
+    expect 0 -- "$LOCKSTEP" train --solver bf16_solver.prototxt --overwrite --snapshot-prefix n --iterations 3 --isa $unit
+    cmp n_iter_3.safetensors c_iter_3.safetensors || fail "$unit gives another training"
+done
+
 # A layer in FP32 is another one in a training in BF16, and no other one in a training in FP32.
 sed 's/name: "pool1"/name: "pool1" precision: FP32/' lenet_train_test.prototxt >pool_train_test.prototxt
 for solver in lenet bf16; do

@@ -158,10 +158,12 @@ int ls_cpu_describe(struct ls_text *text, struct ls_error *error)
     uint64_t hash = 0;
     ls_cpu_describe_library(text);
     LS_TRY(ls_cpu_fingerprint(&hash, error));
-    static const char *const amx[] = {[LS_AMX_ABSENT] = "none",
-                                      [LS_AMX_REFUSED] = "not permitted by the system",
-                                      [LS_AMX_WRONG] = "gives other bits, not used",
-                                      [LS_AMX_THERE] = "for BF16"};
-    ls_text_format(text, "kernels=%016" PRIx64 "\namx=%s\n", hash, amx[ls_cpu_amx_state()]);
+    static const char *const words[] = {[LS_UNIT_ABSENT] = "none",
+                                        [LS_UNIT_REFUSED] = "not permitted by the system",
+                                        [LS_UNIT_WRONG] = "gives other bits, not used",
+                                        [LS_UNIT_THERE] = "for BF16"};
+    ls_text_format(text, "kernels=%016" PRIx64 "\n", hash);
+    for (enum ls_bf16_unit unit = LS_UNIT_NONE + 1; unit < LS_UNITS; unit++)
+        ls_text_format(text, "%s=%s\n", ls_cpu_unit_name(unit), words[ls_cpu_unit_state(unit)]);
     return text->failed ? ls_fail_memory(error, "the numeric environment") : 0;
 }

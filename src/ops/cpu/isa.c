@@ -5,20 +5,22 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(LS_AMX)
+#if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "ops/cpu/amx/bf16_product.h"
-#include "ops/cpu/bf16/agree.h"
 #endif
 
-static const char *const isa_names[LS_ISAS] = {"generic", "sse41", "avx2", "avx512"};
+#include "ops/cpu/bf16/agree.h"
+#include "ops/cpu/bf16/units.h"
 
-static _Atomic int isa_in_use = -1;      /* enum ls_isa; -1: not yet chosen */
-static _Atomic int amx_state = -1;       /* enum ls_amx; -1: not yet asked */
-static atomic_bool amx_left_out = false; /* a set without it was selected */
+static const char *const isa_names[LS_ISAS] = {"generic", "sse41", "avx2", "avx512"};
+static const char *const unit_names[LS_UNITS] = {"avx512", "avx512_bf16", "amx"};
+
+static _Atomic int isa_in_use = -1; /* enum ls_isa; -1: not yet chosen */
+/* enum ls_bf16_unit_state, and 1; 0: not yet asked */
+static _Atomic int unit_states[LS_UNITS];
+static _Atomic int unit_most = LS_UNITS - 1; /* enum ls_bf16_unit: that the selected set has */
 
 const char *ls_cpu_isa_name(enum ls_isa isa)
 {
@@ -63,9 +65,17 @@ enum ls_isa ls_cpu_isa(void)
     return (enum ls_isa)isa;
 }
 
-/* ---- AMX ------------------------------------------------------------------------------------- */
+/* ---- Units ----------------------------------------------------------------------------------- */
 
-#if defined(__x86_64__) && defined(LS_AMX)
+#if defined(__x86_64__)
+
+static bool has_avx512_bf16(void)
+{
+    enum { AVX512_BF16 = 1 << 5 };
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && eax >= 1 &&
+           __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & AVX512_BF16) != 0;
+}
 
 static bool has_tiles(void)
 {
@@ -95,83 +105,109 @@ static bool tiles_are_permitted(void)
            (permitted >> TILE_DATA & 1) != 0;
 }
 
-static enum ls_amx ask_for_amx(void)
+static enum ls_bf16_unit_state ask_for(enum ls_bf16_unit unit)
 {
-    if (!ls_cpu_isa_supported(LS_ISA_AVX512) || !has_tiles())
-        return LS_AMX_ABSENT;
-    if (!tiles_are_saved() || !tiles_are_permitted())
-        return LS_AMX_REFUSED;
-    return ls_bf16_agrees(&ls_bf16_amx) ? LS_AMX_THERE : LS_AMX_WRONG;
+    const struct ls_vector_bf16_product *tiles = ls_bf16_unit_tiles(unit);
+    const bool amx = unit == LS_UNIT_AMX;
+    if (tiles == NULL || !ls_cpu_isa_supported(LS_ISA_AVX512) ||
+        !(amx ? has_tiles() : has_avx512_bf16()))
+        return LS_UNIT_ABSENT;
+    if (amx && (!tiles_are_saved() || !tiles_are_permitted()))
+        return LS_UNIT_REFUSED;
+    return ls_bf16_agrees(tiles) ? LS_UNIT_THERE : LS_UNIT_WRONG;
 }
 
 #else
 
-static enum ls_amx ask_for_amx(void)
+static enum ls_bf16_unit_state ask_for(enum ls_bf16_unit unit)
 {
-    return LS_AMX_ABSENT;
+    (void)unit;
+    return LS_UNIT_ABSENT;
 }
 
 #endif
 
-enum ls_amx ls_cpu_amx_state(void)
+const char *ls_cpu_unit_name(enum ls_bf16_unit unit)
 {
-    int state = atomic_load_explicit(&amx_state, memory_order_relaxed);
-    if (state >= 0)
-        return (enum ls_amx)state;
-    state = (int)ask_for_amx(); /* threads that come here at once find the same answer */
-    atomic_store_explicit(&amx_state, state, memory_order_relaxed);
-    return (enum ls_amx)state;
+    return unit_names[unit];
 }
 
-bool ls_cpu_amx(void)
+enum ls_bf16_unit_state ls_cpu_unit_state(enum ls_bf16_unit unit)
 {
-    return !atomic_load_explicit(&amx_left_out, memory_order_relaxed) &&
-           ls_cpu_isa() == LS_ISA_AVX512 && ls_cpu_amx_state() == LS_AMX_THERE;
+    int state = atomic_load_explicit(&unit_states[unit], memory_order_relaxed);
+    if (state > 0)
+        return (enum ls_bf16_unit_state)(state - 1);
+    state = (int)ask_for(unit); /* threads that come here at once find the same answer */
+    atomic_store_explicit(&unit_states[unit], state + 1, memory_order_relaxed);
+    return (enum ls_bf16_unit_state)state;
 }
 
-void ls_cpu_pretend_amx(enum ls_amx state)
+enum ls_bf16_unit ls_cpu_unit(void)
 {
-    atomic_store_explicit(&amx_state, (int)state, memory_order_relaxed);
+    if (ls_cpu_isa() != LS_ISA_AVX512)
+        return LS_UNIT_NONE;
+    int unit = atomic_load_explicit(&unit_most, memory_order_relaxed);
+    while (unit > LS_UNIT_NONE && ls_cpu_unit_state((enum ls_bf16_unit)unit) != LS_UNIT_THERE)
+        unit--;
+    return (enum ls_bf16_unit)unit;
+}
+
+void ls_cpu_pretend_unit(enum ls_bf16_unit unit, enum ls_bf16_unit_state state)
+{
+    atomic_store_explicit(&unit_states[unit], (int)state + 1, memory_order_relaxed);
 }
 
 bool ls_cpu_computes_with(const char *name)
 {
-    return strcmp(name, "amx") == 0 ? ls_cpu_amx() : strcmp(name, isa_names[ls_cpu_isa()]) == 0;
+    for (int unit = LS_UNIT_NONE + 1; unit < LS_UNITS; unit++)
+        if (strcmp(name, unit_names[unit]) == 0)
+            return (int)ls_cpu_unit() >= unit;
+    return strcmp(name, isa_names[ls_cpu_isa()]) == 0;
 }
 
 /* ---- Selection ------------------------------------------------------------------------------- */
 
-static int select_amx(struct ls_error *error)
+static void select_set(enum ls_isa isa, enum ls_bf16_unit unit)
 {
-    if (ls_cpu_amx_state() == LS_AMX_REFUSED)
+    atomic_store_explicit(&isa_in_use, (int)isa, memory_order_relaxed);
+    atomic_store_explicit(&unit_most, (int)unit, memory_order_relaxed);
+}
+
+static int select_unit(enum ls_bf16_unit unit, struct ls_error *error)
+{
+    const char *name = unit == LS_UNIT_AMX ? "AMX" : "AVX512_BF16";
+    switch (ls_cpu_unit_state(unit)) {
+    case LS_UNIT_THERE:
+        select_set(LS_ISA_AVX512, unit);
+        return 0;
+    case LS_UNIT_REFUSED:
         return ls_fail(error, LOCKSTEP_USAGE, NULL, "--isa avx512 gives the same bits",
-                       "this processor has AMX, but the system does not permit its use");
-    if (ls_cpu_amx_state() == LS_AMX_WRONG)
+                       "this processor has %s, but the system does not permit its use", name);
+    case LS_UNIT_WRONG:
         return ls_fail(error, LOCKSTEP_USAGE, NULL,
                        "--isa avx512 computes without; please tell us of this processor",
-                       "AMX gives other bits here than AVX-512 does, so it is not used");
-    if (ls_cpu_amx_state() != LS_AMX_THERE)
+                       "%s gives other bits here than AVX-512 does, so it is not used", name);
+    default:
         return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
-                       "this processor does not have the instruction set 'amx'");
-    atomic_store_explicit(&isa_in_use, LS_ISA_AVX512, memory_order_relaxed);
-    atomic_store_explicit(&amx_left_out, false, memory_order_relaxed);
-    return 0;
+                       "this processor does not have the instruction set '%s'", unit_names[unit]);
+    }
 }
 
 int ls_cpu_isa_select(const char *name, struct ls_error *error)
 {
-    if (strcmp(name, "amx") == 0)
-        return select_amx(error);
+    for (int unit = LS_UNIT_NONE + 1; unit < LS_UNITS; unit++)
+        if (strcmp(name, unit_names[unit]) == 0)
+            return select_unit((enum ls_bf16_unit)unit, error);
     for (int isa = 0; isa < LS_ISAS; isa++) {
         if (strcmp(name, isa_names[isa]) != 0)
             continue;
         if (!ls_cpu_isa_supported((enum ls_isa)isa))
             return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
                            "this processor does not have the instruction set '%s'", name);
-        atomic_store_explicit(&isa_in_use, isa, memory_order_relaxed);
-        atomic_store_explicit(&amx_left_out, true, memory_order_relaxed);
+        select_set((enum ls_isa)isa, LS_UNIT_NONE);
         return 0;
     }
-    return ls_fail(error, LOCKSTEP_USAGE, NULL, "there are generic, sse41, avx2, avx512 and amx",
+    return ls_fail(error, LOCKSTEP_USAGE, NULL,
+                   "there are generic, sse41, avx2, avx512, avx512_bf16 and amx",
                    "unknown instruction set '%s'", name);
 }

@@ -26,23 +26,29 @@ enum ls_isa ls_cpu_isa_widest(void);
 const char *ls_cpu_isa_name(enum ls_isa isa); /* "avx512" */
 bool ls_cpu_isa_supported(enum ls_isa isa);
 /* Selects one by name, for `--isa`; LOCKSTEP_USAGE when there is no such set or this processor
- * lacks it. "amx" is AVX-512 with AMX beside it, "avx512" is without. Must be called before kernels
- * are prepared, and not while any of them runs. */
+ * lacks it. "avx512_bf16" and "amx" are AVX-512 with these units beside it, and with those in front
+ * of them; "avx512" is without. Must be called before kernels are prepared, and not while any of
+ * them runs. */
 int ls_cpu_isa_select(const char *name, struct ls_error *error);
 
-/* Whether the set in use has this name, or is "amx" where the name is "avx512". */
+/* Whether the set in use has this name, or contains the set of this name and gives its bits. */
 bool ls_cpu_computes_with(const char *name);
 
-/* AMX multiplies tiles of bf16 and concerns no other kernel. A process must ask the system for it,
- * which may refuse. WRONG: it gives other bits than AVX-512. */
-enum ls_amx { LS_AMX_ABSENT, LS_AMX_REFUSED, LS_AMX_WRONG, LS_AMX_THERE };
+/* What multiplies numbers of bf16 beside AVX-512, each faster than the one in front of it; they
+ * concern no other kernel. */
+enum ls_bf16_unit { LS_UNIT_NONE, LS_UNIT_AVX512_BF16, LS_UNIT_AMX, LS_UNITS };
 
+/* REFUSED: the system does not permit it, as it may do with AMX, for which a process must ask.
+ * WRONG: it gives other bits than AVX-512. */
+enum ls_bf16_unit_state { LS_UNIT_ABSENT, LS_UNIT_REFUSED, LS_UNIT_WRONG, LS_UNIT_THERE };
+
+const char *ls_cpu_unit_name(enum ls_bf16_unit unit); /* "amx" */
 /* What this processor has and the system permits; asks and tries once, at the first call. */
-enum ls_amx ls_cpu_amx_state(void);
-/* Whether it is in use: if it is there, and nothing else than "amx" has been selected. */
-bool ls_cpu_amx(void);
+enum ls_bf16_unit_state ls_cpu_unit_state(enum ls_bf16_unit unit);
+/* The one in use: the fastest that is there, unless a set without it has been selected. */
+enum ls_bf16_unit ls_cpu_unit(void);
 /* For tests: from now on the state is this one. */
-void ls_cpu_pretend_amx(enum ls_amx state);
+void ls_cpu_pretend_unit(enum ls_bf16_unit unit, enum ls_bf16_unit_state state);
 
 /* Declares the tables of one type, and a function named like the type that gives the one in use. */
 #if defined(__x86_64__)

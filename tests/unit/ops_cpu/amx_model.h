@@ -113,7 +113,7 @@ static void amx_model_dpbf16ps(int c, int a, int b)
 __attribute__((constructor)) static void amx_model_serve(void)
 {
     if (ls_cpu_isa_supported(LS_ISA_AVX512))
-        ls_cpu_pretend_amx(LS_AMX_THERE);
+        ls_cpu_pretend_unit(LS_UNIT_AMX, LS_UNIT_THERE);
 }
 
 #endif

@@ -15,6 +15,7 @@
 #include "kernels/bf16_model.h"
 #include "ops/cpu/bf16/agree.h"
 #include "ops/cpu/bf16/product.h"
+#include "ops/cpu/bf16/units.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/vector/bf16_product.h"
 #include "support/support.h"
@@ -169,10 +170,10 @@ extern const struct ls_vector_bf16_product ls_bf16_amx_model;
 struct way {
     const char *name;
     const struct ls_vector_bf16_product *tiles;
-    bool amx;
+    bool bf16; /* alone */
 };
 
-enum { WAYS = LS_ISAS + 2 };
+enum { WAYS = LS_ISAS + LS_UNITS };
 
 /* All that this processor can do. */
 static int list_ways(struct way ways[WAYS])
@@ -188,10 +189,15 @@ static int list_ways(struct way ways[WAYS])
 #if defined(LS_AMX)
     if (ls_cpu_isa_supported(LS_ISA_AVX512))
         ways[count++] =
-            (struct way){.name = "model of AMX", .tiles = &ls_bf16_amx_model, .amx = true};
+            (struct way){.name = "model of AMX", .tiles = &ls_bf16_amx_model, .bf16 = true};
 #endif
-    if (ls_cpu_isa_select("amx", NULL) == 0)
-        ways[count++] = (struct way){.name = "amx", .tiles = ls_bf16_tiles(false), .amx = true};
+    for (enum ls_bf16_unit unit = LS_UNIT_NONE + 1; unit < LS_UNITS; unit++) {
+        const char *name = ls_cpu_unit_name(unit);
+        if (ls_cpu_isa_select(name, NULL) != 0)
+            continue;
+        assert_ptr_equal(ls_bf16_tiles(false), ls_bf16_unit_tiles(unit));
+        ways[count++] = (struct way){.name = name, .tiles = ls_bf16_tiles(false), .bf16 = true};
+    }
     return count;
 }
 
@@ -225,7 +231,7 @@ static void check(const struct ls_bf16_product *product, const float *expected, 
     struct way ways[WAYS];
     int count = list_ways(ways);
     for (int i = 0; i < count; i++)
-        if (!ways[i].amx || !product->f32)
+        if (!ways[i].bf16 || !product->f32)
             check_way(product, expected, kind, &ways[i]);
 }
 
@@ -395,45 +401,70 @@ static void a_wrong_bit_is_found(void **state)
 
 #endif
 
-/* AMX is taken where it is there, permitted, and not left out. */
-static void amx_is_chosen(void **state)
+/* A unit that cannot be used is no set, and the error says why. */
+static void expect_refusals(enum ls_bf16_unit unit)
+{
+    static const char *const words[] = {[LS_UNIT_ABSENT] = "does not have the instruction set '",
+                                        [LS_UNIT_REFUSED] = "the system does not permit its use",
+                                        [LS_UNIT_WRONG] = "gives other bits"};
+    for (int state = LS_UNIT_ABSENT; state < LS_UNIT_THERE; state++) {
+        struct ls_error error = {0};
+        ls_cpu_pretend_unit(unit, (enum ls_bf16_unit_state)state);
+        assert_int_equal(ls_cpu_isa_select(ls_cpu_unit_name(unit), &error), LOCKSTEP_USAGE);
+        assert_non_null(strstr(error.problems[0].message, words[state]));
+        if (state != LS_UNIT_ABSENT)
+            assert_non_null(strstr(error.problems[0].hint, "--isa avx512"));
+        assert_false(ls_cpu_computes_with(ls_cpu_unit_name(unit)));
+    }
+}
+
+/* What computes with a set in which `unit` is the fastest. */
+static void expect_unit(enum ls_bf16_unit unit)
+{
+    const char *name = ls_cpu_unit_name(unit);
+    const struct ls_vector_bf16_product *tiles = ls_bf16_unit_tiles(unit);
+    assert_int_equal(ls_cpu_isa(), LS_ISA_AVX512);
+    assert_int_equal(ls_cpu_unit(), unit);
+    assert_ptr_equal(ls_bf16_tiles(false), tiles != NULL ? tiles : &ls_vector_bf16_product_avx512);
+    assert_ptr_equal(ls_bf16_tiles(true), &ls_vector_bf16_product_avx512);
+    assert_string_equal(ls_bf16_tiles_name(), name);
+    assert_true(ls_cpu_computes_with(name) && ls_cpu_computes_with("avx512"));
+    assert_false(ls_cpu_computes_with("avx2"));
+    for (enum ls_bf16_unit other = LS_UNIT_NONE + 1; other < LS_UNITS; other++)
+        assert_int_equal(ls_cpu_computes_with(ls_cpu_unit_name(other)), other <= unit);
+}
+
+/* The fastest unit is taken that is there, permitted, right, and not left out. */
+static void units_are_chosen(void **state)
 {
     (void)state;
-    struct ls_error absent = {0}, refused = {0}, wrong = {0};
-    const enum ls_amx truth = ls_cpu_amx_state();
-    const bool wide = ls_cpu_isa_supported(LS_ISA_AVX512);
-    ls_cpu_pretend_amx(LS_AMX_ABSENT);
-    assert_int_equal(ls_cpu_isa_select("amx", &absent), LOCKSTEP_USAGE);
-    assert_non_null(strstr(absent.problems[0].message, "does not have the instruction set 'amx'"));
-    ls_cpu_pretend_amx(LS_AMX_REFUSED);
-    assert_int_equal(ls_cpu_isa_select("amx", &refused), LOCKSTEP_USAGE);
-    assert_non_null(strstr(refused.problems[0].message, "the system does not permit its use"));
-    assert_non_null(strstr(refused.problems[0].hint, "--isa avx512"));
-    ls_cpu_pretend_amx(LS_AMX_WRONG);
-    assert_int_equal(ls_cpu_isa_select("amx", &wrong), LOCKSTEP_USAGE);
-    assert_non_null(strstr(wrong.problems[0].message, "gives other bits"));
-    if (wide) {
-        assert_int_equal(ls_cpu_isa_select("avx512", NULL), 0);
-        const struct ls_vector_bf16_product *without = ls_bf16_tiles(false);
-        ls_cpu_pretend_amx(LS_AMX_THERE);
-        assert_ptr_equal(ls_bf16_tiles(false), without);
-        assert_int_equal(ls_cpu_isa_select("amx", NULL), 0);
-        assert_int_equal(ls_cpu_isa(), LS_ISA_AVX512);
-        assert_true(ls_cpu_amx() && ls_cpu_computes_with("amx"));
-        assert_true(ls_cpu_computes_with("avx512") && !ls_cpu_computes_with("avx2"));
-#if defined(LS_AMX)
-        assert_ptr_not_equal(ls_bf16_tiles(false), without);
-        assert_ptr_equal(ls_bf16_tiles(true), without); /* AMX multiplies bf16 alone */
-        assert_string_equal(ls_bf16_tiles_name(), "amx");
-#endif
-        ls_cpu_pretend_amx(LS_AMX_REFUSED);
-        assert_ptr_equal(ls_bf16_tiles(false), without);
-        assert_string_equal(ls_bf16_tiles_name(), "avx512");
-        assert_false(ls_cpu_computes_with("amx"));
+    enum ls_bf16_unit_state truth[LS_UNITS];
+    for (enum ls_bf16_unit unit = LS_UNIT_NONE + 1; unit < LS_UNITS; unit++) {
+        truth[unit] = ls_cpu_unit_state(unit);
+        expect_refusals(unit);
     }
-    ls_cpu_pretend_amx(truth);
+#if defined(LS_AMX) && defined(LS_AVX512_BF16)
+    if (ls_cpu_isa_supported(LS_ISA_AVX512)) {
+        for (enum ls_bf16_unit unit = LS_UNIT_NONE + 1; unit < LS_UNITS; unit++)
+            ls_cpu_pretend_unit(unit, LS_UNIT_THERE);
+        for (enum ls_bf16_unit unit = LS_UNIT_NONE; unit < LS_UNITS; unit++) {
+            assert_int_equal(ls_cpu_isa_select(ls_cpu_unit_name(unit), NULL), 0);
+            expect_unit(unit);
+        }
+        ls_cpu_pretend_unit(LS_UNIT_AMX, LS_UNIT_REFUSED);
+        expect_unit(LS_UNIT_AVX512_BF16);
+        ls_cpu_pretend_unit(LS_UNIT_AVX512_BF16, LS_UNIT_WRONG);
+        expect_unit(LS_UNIT_NONE);
+        ls_cpu_pretend_unit(LS_UNIT_AMX, LS_UNIT_THERE);
+        expect_unit(LS_UNIT_AMX);
+    }
+#else
+    (void)expect_unit;
+#endif
+    for (enum ls_bf16_unit unit = LS_UNIT_NONE + 1; unit < LS_UNITS; unit++)
+        ls_cpu_pretend_unit(unit, truth[unit]);
     assert_int_equal(ls_cpu_isa_select("generic", NULL), 0);
-    assert_false(ls_cpu_amx());
+    assert_int_equal(ls_cpu_unit(), LS_UNIT_NONE);
 }
 
 /* Smaller products may need more than one of the largest: there is a bound for all of them. */
@@ -466,7 +497,7 @@ int main(void)
         cmocka_unit_test(tiles_are_released),
         cmocka_unit_test(a_wrong_bit_is_found),
 #endif
-        cmocka_unit_test(amx_is_chosen),
+        cmocka_unit_test(units_are_chosen),
     };
     return cmocka_run_group_tests_name("ops_cpu_bf16_product", tests, NULL, NULL);
 }

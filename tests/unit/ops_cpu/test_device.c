@@ -184,13 +184,15 @@ static void fingerprint_repeats(void **state)
 static void environment_says_what_decides_bits(void **state)
 {
     (void)state;
-    char isa[32], limit[32], version[32], cache[64], kernels[32], amx[32], rest = 0;
+    char isa[32], limit[32], version[32], cache[64], kernels[32], bf16[32], amx[32], rest = 0;
     struct ls_text text = {0};
     assert_int_equal(ls_cpu_describe(&text, NULL), 0);
     assert_int_equal(
-        sscanf(text.data, "isa=%31s\nonednn=%31s %31s\ncache=%63s\nkernels=%31s\namx=%31[^\n]\n%c",
-               isa, version, limit, cache, kernels, amx, &rest),
-        6);
+        sscanf(text.data,
+               "isa=%31s\nonednn=%31s "
+               "%31s\ncache=%63s\nkernels=%31s\navx512_bf16=%31[^\n]\namx=%31[^\n]\n%c",
+               isa, version, limit, cache, kernels, bf16, amx, &rest),
+        7);
     assert_string_equal(isa, ls_cpu_isa_name(ls_cpu_isa()));
     assert_string_equal(version, ls_onednn_version());
     assert_string_equal(limit, isa); /* processors with more than AVX-512's core are held back */
@@ -200,26 +202,30 @@ static void environment_says_what_decides_bits(void **state)
     ls_text_free(&text);
 }
 
-/* AMX decides no bits: it is told beside the environment. */
-static void amx_is_told(void **state)
+/* What multiplies bf16 decides no bits: it is told beside the environment. */
+static void units_are_told(void **state)
 {
     (void)state;
-    static const char *const words[] = {[LS_AMX_ABSENT] = "\namx=none\n",
-                                        [LS_AMX_REFUSED] = "\namx=not permitted by the system\n",
-                                        [LS_AMX_WRONG] = "\namx=gives other bits, not used\n",
-                                        [LS_AMX_THERE] = "\namx=for BF16\n"};
-    const enum ls_amx truth = ls_cpu_amx_state();
-    for (int amx = LS_AMX_ABSENT; amx <= LS_AMX_THERE; amx++) {
-        struct ls_text text = {0}, environment = {0};
-        ls_cpu_pretend_amx((enum ls_amx)amx);
-        assert_int_equal(ls_cpu_describe(&text, NULL), 0);
-        assert_non_null(strstr(text.data, words[amx]));
-        ls_cpu_describe_library(&environment);
-        assert_null(strstr(environment.data, "amx"));
-        ls_text_free(&environment);
-        ls_text_free(&text);
+    static const char *const words[] = {[LS_UNIT_ABSENT] = "none",
+                                        [LS_UNIT_REFUSED] = "not permitted by the system",
+                                        [LS_UNIT_WRONG] = "gives other bits, not used",
+                                        [LS_UNIT_THERE] = "for BF16"};
+    for (enum ls_bf16_unit unit = LS_UNIT_NONE + 1; unit < LS_UNITS; unit++) {
+        const enum ls_bf16_unit_state truth = ls_cpu_unit_state(unit);
+        for (int other = LS_UNIT_ABSENT; other <= LS_UNIT_THERE; other++) {
+            struct ls_text text = {0}, environment = {0};
+            char line[64];
+            snprintf(line, sizeof line, "\n%s=%s\n", ls_cpu_unit_name(unit), words[other]);
+            ls_cpu_pretend_unit(unit, (enum ls_bf16_unit_state)other);
+            assert_int_equal(ls_cpu_describe(&text, NULL), 0);
+            assert_non_null(strstr(text.data, line));
+            ls_cpu_describe_library(&environment);
+            assert_null(strstr(environment.data, ls_cpu_unit_name(unit)));
+            ls_text_free(&environment);
+            ls_text_free(&text);
+        }
+        ls_cpu_pretend_unit(unit, truth);
     }
-    ls_cpu_pretend_amx(truth);
 }
 
 /* Asking what the processor is leaves the thread where it may run. */
@@ -471,7 +477,7 @@ int main(void)
         cmocka_unit_test(threads_flush_denormals),
         cmocka_unit_test(fingerprint_repeats),
         cmocka_unit_test(environment_says_what_decides_bits),
-        cmocka_unit_test(amx_is_told),
+        cmocka_unit_test(units_are_told),
         cmocka_unit_test(threads_stay_where_they_were),
         cmocka_unit_test(threads_read_the_same_environment),
         cmocka_unit_test(fingerprints_need_memory),

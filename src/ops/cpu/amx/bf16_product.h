@@ -5,7 +5,7 @@
 
 #include "ops/cpu/vector/bf16_product.h"
 
-/* Where the build has it (LS_AMX is defined); to be used only if ls_cpu_amx(). */
+/* Where the build has it (LS_AMX is defined); see ops/cpu/bf16/units.h. */
 extern const struct ls_vector_bf16_product ls_bf16_amx;
 
 #endif

@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#include "ops/cpu/amx/bf16_product.h"
+#include "ops/cpu/bf16/units.h"
 
 enum {
     C_ROWS = 512,              /* of a part of the result, at most */
@@ -247,18 +247,14 @@ static void multiply_part(struct part *part)
 
 const struct ls_vector_bf16_product *ls_bf16_tiles(bool f32)
 {
-#if defined(LS_AMX)
-    if (!f32 && ls_cpu_amx())
-        return &ls_bf16_amx;
-#else
-    (void)f32;
-#endif
-    return ls_vector_bf16_product();
+    const enum ls_bf16_unit unit = f32 ? LS_UNIT_NONE : ls_cpu_unit();
+    return unit != LS_UNIT_NONE ? ls_bf16_unit_tiles(unit) : ls_vector_bf16_product();
 }
 
 const char *ls_bf16_tiles_name(void)
 {
-    return ls_bf16_tiles(false) == ls_vector_bf16_product() ? ls_cpu_isa_name(ls_cpu_isa()) : "amx";
+    const enum ls_bf16_unit unit = ls_cpu_unit();
+    return unit != LS_UNIT_NONE ? ls_cpu_unit_name(unit) : ls_cpu_isa_name(ls_cpu_isa());
 }
 
 size_t ls_bf16_scratch_with(const struct ls_vector_bf16_product *tiles, int64_t a_lines,
