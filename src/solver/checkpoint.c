@@ -398,11 +398,11 @@ static int write_caffemodel(struct ls_trainer *trainer, struct ls_error *error)
         return 0;
     bool averaged = trainer->solver->weight_average != NULL;
     if (averaged)
-        LS_TRY(ls_copies_swap_average(trainer->engine, error));
+        LS_TRY(ls_trainer_swap_average(trainer, error));
     int status = save_caffemodel(trainer, error);
     status = ls_comm_agree(trainer->comm, status, error);
     if (averaged && status != LOCKSTEP_LOST) {
-        int back = ls_copies_swap_average(trainer->engine, error);
+        int back = ls_trainer_swap_average(trainer, error);
         status = status != 0 ? status : back;
     }
     return status;

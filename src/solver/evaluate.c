@@ -4,7 +4,6 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
-#include "engine/copies.h"
 #include "engine/evaluation.h"
 #include "engine/figures.h"
 #include "solver/data.h"
@@ -86,20 +85,19 @@ int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *sampl
     ls_thread_pool_enter(trainer->engine->pool);
     int status = ls_comm_common(trainer->comm, 0);
     if (averaged) { /* the averaged weights are what is tested and exported */
-        status = ls_copies_swap_average(trainer->engine, error);
+        status = ls_trainer_swap_average(trainer, error);
         averaged = status == 0;
-        trainer->torn = status != 0;
         if (status == 0)
             status = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
     }
     status = run_test(trainer, &trainer->tests[index], status, samples, error);
     status = ls_comm_conclude(trainer->comm, status, error);
     if (averaged && status != LOCKSTEP_LOST) { /* else no ranks are left to go on with */
-        int back = ls_copies_swap_average(trainer->engine, error);
-        trainer->torn = back != 0;
+        int back = ls_trainer_swap_average(trainer, error);
         if (back == 0)
             back = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
         back = ls_comm_conclude(trainer->comm, back, error);
+        trainer->torn = back != 0;
         status = status != 0 ? status : back;
     }
     ls_thread_pool_leave(trainer->engine->pool);

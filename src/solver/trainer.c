@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/compare.h"
+#include "engine/copies.h"
 #include "engine/exponents.h"
 #include "engine/figures.h"
 #include "engine/norms.h"
@@ -293,6 +294,13 @@ int ls_trainer_check_whole(const struct ls_trainer *trainer, struct ls_error *er
                                   "iteration %lld: a failure has left some weights changed and "
                                   "some not",
                                   (long long)trainer->iteration));
+}
+
+int ls_trainer_swap_average(struct ls_trainer *trainer, struct ls_error *error)
+{
+    int status = ls_copies_swap_average(trainer->engine, error);
+    trainer->torn = status != 0;
+    return status;
 }
 
 static int update(struct ls_trainer *trainer, struct ls_error *error)

@@ -181,10 +181,13 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
                     struct ls_trainer **trainer, struct ls_error *error);
 void ls_trainer_free(struct ls_trainer *trainer);
 
-/* One update. Where it fails while weights change, they are torn: what needs them fails from then
- * on. Before that a failure leaves those of the iteration before. */
+/* One update. Where it fails while weights change, they are torn: updates, tests and snapshots fail
+ * from then on. Before that a failure leaves those of the iteration before. */
 int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error);
 /* Fails if the weights are torn. */
 int ls_trainer_check_whole(const struct ls_trainer *trainer, struct ls_error *error);
+/* Exchanges weights and their averages; a second call brings them back. Where it fails, the weights
+ * are torn. Views are not refreshed. */
+int ls_trainer_swap_average(struct ls_trainer *trainer, struct ls_error *error);
 
 #endif

@@ -391,6 +391,40 @@ static void a_failure_while_weights_change_is_committed_nowhere(void **state)
     lockstep_solver_free(solver);
 }
 
+/* A test and a caffemodel exchange weights and averages, and bring them back. Where that fails, in
+ * the exchange or in the conversion behind it, no update may go on with the averages. */
+static void averages_that_stay_end_the_training(void **state)
+{
+    (void)state;
+    static const enum remote_call calls[] = {REMOTE_CONVERT, REMOTE_SWAP, REMOTE_SWAP};
+    struct net net = nets[0];
+    net.settings = "micro_batch: 5 precision: BF16 weight_average { decay: 0.9 } "
+                   "snapshot_format: BINARYPROTO";
+    const struct lockstep_output *outputs;
+    size_t count;
+    struct lockstep_solver *solver = make_solver(&net);
+    remote_use(true);
+    for (int i = 0; i < 3; i++) {
+        struct training *training = start(solver, 2, NULL, NULL);
+        struct lockstep_trainer *trainer = training->trainer;
+        struct ls_store *store = trainer->inner->store;
+        step(training, 1);
+        const size_t first = calls[i] == REMOTE_SWAP ? store->set->count : store->view_count;
+        assert_true(first > 0);
+        remote_fail(calls[i], (long)first);
+        assert_int_equal(
+            i == 2 ? lockstep_trainer_snapshot(trainer, NULL, training->error)
+                   : lockstep_trainer_evaluate(trainer, 0, &outputs, &count, training->error),
+            LOCKSTEP_INTERNAL);
+        assert_true(remote_has_failed());
+        remote_fail_nothing();
+        assert_int_equal(lockstep_trainer_step(trainer, 1, training->error), LOCKSTEP_USAGE);
+        finish(training);
+    }
+    remote_use(false);
+    lockstep_solver_free(solver);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +435,7 @@ int main(void)
         cmocka_unit_test(a_call_that_fails_on_one_rank_ends_the_job),
         cmocka_unit_test(a_failure_before_weights_change_leaves_the_iteration_before),
         cmocka_unit_test(a_failure_while_weights_change_is_committed_nowhere),
+        cmocka_unit_test(averages_that_stay_end_the_training),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
