@@ -13,6 +13,7 @@ struct scene {
     bool transpose, bias, relu, wide; /* wide: y or dx is fp32 */
     float slope;
     float *x, *w, *y;
+    float *stored; /* (optional) weights that w is when they are rounded */
     float *b;
 };
 
@@ -101,7 +102,8 @@ static void set_values(struct bf16_trial *trial, const struct scene *scene, enum
     const enum ls_dtype type = scene->f32 ? LS_F32 : LS_BF16;
     value[TRIAL_X].type = pass == TO_X && scene->wide ? LS_F32 : type;
     value[TRIAL_Y].type = pass == TO_Y && scene->wide ? LS_F32 : type;
-    value[TRIAL_W].type = pass == TO_W ? LS_F32 : type;
+    value[TRIAL_W].type = pass == TO_W || scene->stored != NULL ? LS_F32 : type;
+    value[TRIAL_W].storage = LS_STORE_PARAMETER;
     value[TRIAL_B].type = LS_F32;
     bf16_trial_in(trial, pass == TO_X ? TRIAL_Y : TRIAL_X);
     bf16_trial_in(trial, pass == TO_W ? TRIAL_Y : TRIAL_W);
@@ -122,7 +124,9 @@ static void try_pass(const struct scene *scene, enum pass pass, const char *what
                                .f32 = scene->f32,
                                .given = {[TRIAL_X] = pass != TO_X ? scene->x : NULL,
                                          [TRIAL_Y] = pass != TO_Y ? scene->y : NULL,
-                                         [TRIAL_W] = pass != TO_W ? scene->w : NULL,
+                                         [TRIAL_W] = pass == TO_W            ? NULL
+                                                     : scene->stored != NULL ? scene->stored
+                                                                             : scene->w,
                                          [TRIAL_B] = pass != TO_W ? scene->b : NULL},
                                .lay_out = copy_weights,
                                .user = scene,
@@ -209,11 +213,43 @@ static void large_sizes_have_the_bits_of_the_definition(void **state)
     }
 }
 
+/* Large weights are read as they are stored, in fp32, and rounded on the way. */
+static void large_weights_are_rounded_while_they_are_read(void **state)
+{
+    (void)state;
+    const uint64_t mode = ls_float_mode();
+    enum { M = 2, K = 1499, N = 1400 };
+    ls_set_float_mode();
+    for (int transpose = 0; transpose < 2; transpose++) {
+        struct scene scene = {.m = M,
+                              .k = K,
+                              .n = N,
+                              .transpose = transpose != 0,
+                              .bias = true,
+                              .x = bf16_trial_numbers(false, M * K, 1),
+                              .w = bf16_trial_numbers(false, N * K, 2),
+                              .y = bf16_trial_numbers(false, M * N, 3),
+                              .stored = bf16_trial_numbers(false, N * K, 2),
+                              .b = bf16_trial_biases(N, 4)};
+        for (int i = 0; i < N * K; i++)
+            scene.stored[i] *= i % 2 == 0 ? 1 - 0x1p-20F : 1 + 0x1p-20F;
+        try_pass(&scene, TO_Y, "large weights");
+        try_pass(&scene, TO_X, "large weights");
+        ls_free(scene.x);
+        ls_free(scene.w);
+        ls_free(scene.y);
+        ls_free(scene.stored);
+        ls_free(scene.b);
+    }
+    ls_restore_float_mode(mode);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_sizes_have_the_bits_of_the_definition),
         cmocka_unit_test(large_sizes_have_the_bits_of_the_definition),
+        cmocka_unit_test(large_weights_are_rounded_while_they_are_read),
     };
     return cmocka_run_group_tests_name("ops_cpu_bf16_inner_product", tests, NULL, NULL);
 }

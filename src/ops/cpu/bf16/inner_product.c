@@ -1,17 +1,27 @@
 /* Inner products of bf16 or fp32 numbers: y = x w^T + b, dx = dy w, dw = dy^T x, db = the sum of
  * dy.
  *
- * All operands lie in memory as they are read. Which of the two is which is chosen so that the one
- * whose lines come first in memory is transposed as little as possible: weights never are.
+ * All operands lie in memory as they are read, but large weights of a product of bf16 numbers are
+ * rounded while they are read: a view of them in bf16 would take half of their bytes once more, and
+ * save no time, since they do not fit into caches and are read about once for each pass. Which of
+ * the two operands is which is chosen so that the one whose lines come first in memory is
+ * transposed as little as possible: weights never are.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/bf16/kernel.h"
 #include "ops/cpu/bf16/product.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/vector/bf16_ends.h"
+#include "ops/cpu/vector/convert.h"
 
 /* TILE_ROWS: of a tile at once, so that scratch memory is for no more. */
 enum { LINE = 512, TILE_ROWS = 64 };
+
+enum {
+    LARGE = 8 << 20,  /* bytes of weights: more than a core has in its caches */
+    AHEAD = 4,        /* rows of such weights that are on their way to the cache */
+    LINE_FLOATS = 16, /* of a cache line */
+};
 
 /* A matrix of `columns` numbers a row: rows are lines, or (columns are lines) terms. */
 static struct ls_bf16_operand rows_of(const void *data, int64_t rows, int64_t columns)
@@ -23,6 +33,55 @@ static struct ls_bf16_operand columns_of(const void *data, int64_t columns)
 {
     return (struct ls_bf16_operand){
         .lines = columns, .by_term = true, .data = data, .pitch = (size_t)columns};
+}
+
+/* ---- Weights --------------------------------------------------------------------------------- */
+
+/* A matrix of fp32 numbers that are read as bf16. */
+struct wide {
+    const float *data;
+    int64_t columns;
+};
+
+/* Rows lie far apart, and no processor foresees where the next one begins. */
+static void fetch(const float *row, int64_t columns)
+{
+    for (int64_t j = 0; j < columns; j += LINE_FLOATS)
+        __builtin_prefetch(row + j, 0, 3);
+}
+
+static void read_rounded(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
+                         int64_t begin, int64_t end, void *to, size_t pitch)
+{
+    const struct wide *wide = operand->user;
+    const struct ls_vector_convert *vector = ls_vector_convert();
+    const int64_t row = operand->by_term ? begin : first, column = operand->by_term ? first : begin;
+    const int64_t rows = operand->by_term ? end - begin : count;
+    const int64_t columns = operand->by_term ? count : end - begin;
+    const float *from = wide->data + row * wide->columns + column;
+    uint16_t *line = to;
+    for (int64_t r = 0; r < rows; r++, from += wide->columns, line += pitch) {
+        if (r + AHEAD < rows)
+            fetch(from + AHEAD * wide->columns, columns);
+        vector->f32_to_bf16((const uint32_t *)(const void *)from, line, (size_t)columns);
+    }
+}
+
+/* Whether a product of bf16 numbers reads its weights in fp32. */
+static bool reads_wide(const struct ls_op *op)
+{
+    return op->bf16 && op->input[1]->type == LS_F32;
+}
+
+static int product_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                           struct ls_error *error)
+{
+    const struct ls_value *weights = op->input[1];
+    const size_t bytes = (size_t)ls_shape_size(&weights->shape) * sizeof(float);
+    LS_TRY(ls_bf16_layouts(op, layouts, error));
+    if (weights->storage == LS_STORE_PARAMETER && weights->type == LS_F32 && bytes >= LARGE)
+        layouts->in_type[1] = LS_F32;
+    return 0;
 }
 
 /* ---- Results --------------------------------------------------------------------------------- */
@@ -72,25 +131,6 @@ static void write_columns(const struct ls_bf16_product *product, int64_t i, int6
 
 /* ---- The three passes ------------------------------------------------------------------------ */
 
-/* rows w^T, or rows w where `combine`, with `w` of as many numbers a row as the result. */
-static void multiply(bool f32, const void *rows, int64_t count, int64_t depth, const void *w,
-                     bool combine, const struct matrix *out, void *scratch)
-{
-    const int64_t width = out->end - out->begin;
-    struct ls_bf16_product product = {.f32 = f32, .depth = depth, .user = out};
-    if (combine) {
-        product.a = rows_of(rows, count, depth);
-        product.b = columns_of(ls_bf16_element(w, f32, out->begin), out->columns);
-        product.b.lines = width;
-        product.write = write_rows;
-    } else {
-        product.a = rows_of(ls_bf16_element(w, f32, out->begin * depth), width, depth);
-        product.b = rows_of(rows, count, depth);
-        product.write = write_columns;
-    }
-    ls_bf16_multiply(&product, scratch);
-}
-
 static bool is_data(const struct ls_op *op)
 {
     return op->kind == LS_OP_INNER_PRODUCT_DATA;
@@ -110,13 +150,44 @@ static struct matrix result_of(const struct ls_op *op, void *const *in, void *da
     return result;
 }
 
-/* Rows of x, or of dy, times the weights. */
+/* The weights of the result's columns: as terms, where they have as many numbers a row as the
+ * result
+ * (`combine`), else as lines. `wide` is filled where they are rounded. */
+static struct ls_bf16_operand weights_of(const struct ls_op *op, const void *w, bool combine,
+                                         const struct matrix *result, struct wide *wide)
+{
+    const struct ls_inner_product_attr *attr = &op->attr.inner_product;
+    const int64_t depth = is_data(op) ? attr->n : attr->k, width = result->end - result->begin;
+    const int64_t first = combine ? result->begin : result->begin * depth;
+    const void *data = ls_bf16_element(w, op->input[1]->type == LS_F32, first);
+    struct ls_bf16_operand weights =
+        combine ? columns_of(data, result->columns) : rows_of(data, width, depth);
+    weights.lines = width;
+    if (reads_wide(op)) {
+        *wide = (struct wide){.data = data, .columns = (int64_t)weights.pitch};
+        weights.read = read_rounded;
+        weights.user = wide;
+    }
+    return weights;
+}
+
+/* Rows of x, or of dy, times the weights w: rows w^T, or rows w where `combine`. */
 static void multiply_rows(const struct ls_op *op, void *const *in, const void *rows, int64_t count,
                           const struct matrix *result, void *scratch)
 {
     const struct ls_inner_product_attr *attr = &op->attr.inner_product;
-    multiply(!op->bf16, rows, count, is_data(op) ? attr->n : attr->k, in[1],
-             is_data(op) != attr->transpose, result, scratch);
+    const int64_t depth = is_data(op) ? attr->n : attr->k;
+    const bool combine = is_data(op) != attr->transpose;
+    struct wide wide;
+    const struct ls_bf16_operand weights = weights_of(op, in[1], combine, result, &wide);
+    const struct ls_bf16_operand given = rows_of(rows, count, depth);
+    const struct ls_bf16_product product = {.a = combine ? given : weights,
+                                            .b = combine ? weights : given,
+                                            .f32 = !op->bf16,
+                                            .depth = depth,
+                                            .write = combine ? write_rows : write_columns,
+                                            .user = result};
+    ls_bf16_multiply(&product, scratch);
 }
 
 static int product_run(const struct ls_prepared *prepared, void *local, void *const *in,
@@ -205,7 +276,7 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     } else {
         const int64_t columns = is_data(op) ? k : n, depth = is_data(op) ? n : k;
         const int64_t part = columns < LS_TILE_COLUMNS_MAX ? columns : LS_TILE_COLUMNS_MAX;
-        const bool combine = is_data(op) != attr->transpose; /* as in multiply */
+        const bool combine = is_data(op) != attr->transpose; /* as in multiply_rows */
         prepared->scratch_bytes =
             combine ? larger(ls_bf16_product_scratch(f32, m, columns, depth),
                              ls_bf16_product_scratch_up_to(f32, TILE_ROWS, part, depth))
@@ -215,12 +286,12 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     return ls_own_prepare_bf16(prepared, ls_bf16_tiles_name());
 }
 
-#define KERNEL(kernel, op, words, run, tile)                                                       \
-    LS_BF16_KERNEL(kernel, op, words, ls_bf16_accepts, ls_bf16_layouts, prepare, NULL, run, tile)
+#define KERNEL(kernel, op, words, layouts, run, tile)                                              \
+    LS_BF16_KERNEL(kernel, op, words, ls_bf16_accepts, layouts, prepare, NULL, run, tile)
 
-KERNEL(ls_kernel_bf16_inner_product, LS_OP_INNER_PRODUCT, "bf16 inner product", product_run,
-       product_tile);
+KERNEL(ls_kernel_bf16_inner_product, LS_OP_INNER_PRODUCT, "bf16 inner product", product_layouts,
+       product_run, product_tile);
 KERNEL(ls_kernel_bf16_inner_product_data, LS_OP_INNER_PRODUCT_DATA,
-       "bf16 inner product backward data", product_run, product_tile);
+       "bf16 inner product backward data", product_layouts, product_run, product_tile);
 KERNEL(ls_kernel_bf16_inner_product_weights, LS_OP_INNER_PRODUCT_WEIGHTS,
-       "bf16 inner product backward weights", weights_run, NULL);
+       "bf16 inner product backward weights", ls_bf16_layouts, weights_run, NULL);
