@@ -152,7 +152,7 @@ static bool is_small(const struct ls_bf16_convolution *convolution)
         if (convolution->stride[i] != 1)
             return false;
     return convolution->class_count == 1 &&
-           (convolution->f32 ? ls_cpu_isa() >= LS_ISA_AVX2 : ls_cpu_unit() != LS_UNIT_AMX) &&
+           (convolution->f32 ? ls_cpu_isa() >= LS_ISA_AVX2 : ls_cpu_unit() == LS_UNIT_NONE) &&
            (convolution->x_channels * convolution->taps + 1) * (convolution->y_channels + LANES) <=
                WEIGHTS_MAX;
 }
