@@ -160,6 +160,7 @@ int ls_cpu_describe(struct ls_text *text, struct ls_error *error)
     LS_TRY(ls_cpu_fingerprint(&hash, error));
     static const char *const words[] = {[LS_UNIT_ABSENT] = "none",
                                         [LS_UNIT_REFUSED] = "not permitted by the system",
+                                        [LS_UNIT_UNTRIED] = "no memory to try it, not used",
                                         [LS_UNIT_WRONG] = "gives other bits, not used",
                                         [LS_UNIT_THERE] = "for BF16"};
     ls_text_format(text, "kernels=%016" PRIx64 "\n", hash);

@@ -17,9 +17,8 @@
 static const char *const isa_names[LS_ISAS] = {"generic", "sse41", "avx2", "avx512"};
 static const char *const unit_names[LS_UNITS] = {"avx512", "avx512_bf16", "amx"};
 
-static _Atomic int isa_in_use = -1; /* enum ls_isa; -1: not yet chosen */
-/* enum ls_bf16_unit_state, and 1; 0: not yet asked */
-static _Atomic int unit_states[LS_UNITS];
+static _Atomic int isa_in_use = -1;          /* enum ls_isa; -1: not yet chosen */
+static _Atomic int unit_states[LS_UNITS];    /* enum ls_bf16_unit_state */
 static _Atomic int unit_most = LS_UNITS - 1; /* enum ls_bf16_unit: that the selected set has */
 
 const char *ls_cpu_isa_name(enum ls_isa isa)
@@ -114,7 +113,10 @@ static enum ls_bf16_unit_state ask_for(enum ls_bf16_unit unit)
         return LS_UNIT_ABSENT;
     if (amx && (!tiles_are_saved() || !tiles_are_permitted()))
         return LS_UNIT_REFUSED;
-    return ls_bf16_agrees(tiles) ? LS_UNIT_THERE : LS_UNIT_WRONG;
+    bool agrees = false;
+    if (ls_bf16_agrees(tiles, &agrees) != 0)
+        return LS_UNIT_UNTRIED;
+    return agrees ? LS_UNIT_THERE : LS_UNIT_WRONG;
 }
 
 #else
@@ -135,10 +137,12 @@ const char *ls_cpu_unit_name(enum ls_bf16_unit unit)
 enum ls_bf16_unit_state ls_cpu_unit_state(enum ls_bf16_unit unit)
 {
     int state = atomic_load_explicit(&unit_states[unit], memory_order_relaxed);
-    if (state > 0)
-        return (enum ls_bf16_unit_state)(state - 1);
-    state = (int)ask_for(unit); /* threads that come here at once find the same answer */
-    atomic_store_explicit(&unit_states[unit], state + 1, memory_order_relaxed);
+    if (state != LS_UNIT_UNKNOWN)
+        return (enum ls_bf16_unit_state)state;
+    /* Of threads that come here at once one may lack the memory: the first answer stays. */
+    int answer = (int)ask_for(unit);
+    if (atomic_compare_exchange_strong(&unit_states[unit], &state, answer))
+        state = answer;
     return (enum ls_bf16_unit_state)state;
 }
 
@@ -154,7 +158,7 @@ enum ls_bf16_unit ls_cpu_unit(void)
 
 void ls_cpu_pretend_unit(enum ls_bf16_unit unit, enum ls_bf16_unit_state state)
 {
-    atomic_store_explicit(&unit_states[unit], (int)state + 1, memory_order_relaxed);
+    atomic_store_explicit(&unit_states[unit], (int)state, memory_order_relaxed);
 }
 
 bool ls_cpu_computes_with(const char *name)
@@ -183,6 +187,9 @@ static int select_unit(enum ls_bf16_unit unit, struct ls_error *error)
     case LS_UNIT_REFUSED:
         return ls_fail(error, LOCKSTEP_USAGE, NULL, "--isa avx512 gives the same bits",
                        "this processor has %s, but the system does not permit its use", name);
+    case LS_UNIT_UNTRIED:
+        return ls_fail(error, LOCKSTEP_RESOURCE, NULL, "--isa avx512 gives the same bits",
+                       "out of memory for a product that tries %s", name);
     case LS_UNIT_WRONG:
         return ls_fail(error, LOCKSTEP_USAGE, NULL,
                        "--isa avx512 computes without; please tell us of this processor",

@@ -39,15 +39,22 @@ bool ls_cpu_computes_with(const char *name);
 enum ls_bf16_unit { LS_UNIT_NONE, LS_UNIT_AVX512_BF16, LS_UNIT_AMX, LS_UNITS };
 
 /* REFUSED: the system does not permit it, as it may do with AMX, for which a process must ask.
- * WRONG: it gives other bits than AVX-512. */
-enum ls_bf16_unit_state { LS_UNIT_ABSENT, LS_UNIT_REFUSED, LS_UNIT_WRONG, LS_UNIT_THERE };
+ * UNTRIED: there was no memory to try it. WRONG: it gives other bits than AVX-512. */
+enum ls_bf16_unit_state {
+    LS_UNIT_UNKNOWN, /* not yet asked */
+    LS_UNIT_ABSENT,
+    LS_UNIT_REFUSED,
+    LS_UNIT_UNTRIED,
+    LS_UNIT_WRONG,
+    LS_UNIT_THERE
+};
 
 const char *ls_cpu_unit_name(enum ls_bf16_unit unit); /* "amx" */
 /* What this processor has and the system permits; asks and tries once, at the first call. */
 enum ls_bf16_unit_state ls_cpu_unit_state(enum ls_bf16_unit unit);
 /* The one in use: the fastest that is there, unless a set without it has been selected. */
 enum ls_bf16_unit ls_cpu_unit(void);
-/* For tests: from now on the state is this one. */
+/* For tests: from now on the state is this one; UNKNOWN: the next call asks. */
 void ls_cpu_pretend_unit(enum ls_bf16_unit unit, enum ls_bf16_unit_state state);
 
 /* Declares the tables of one type, and a function named like the type that gives the one in use. */

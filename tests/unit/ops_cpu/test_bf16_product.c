@@ -380,23 +380,33 @@ static void multiply_wrongly(const struct ls_bf16_tile *tile)
     }
 }
 
+static bool agrees(const struct ls_vector_bf16_product *tiles)
+{
+    bool found = false;
+    assert_int_equal(ls_bf16_agrees(tiles, &found), 0);
+    return found;
+}
+
 /* Before AMX is used a product is computed with it, and compared. */
 static void a_wrong_bit_is_found(void **state)
 {
     (void)state;
     if (!ls_cpu_isa_supported(LS_ISA_AVX512))
         ls_test_skip("this processor has no AVX-512");
-    assert_true(ls_bf16_agrees(&ls_bf16_amx_model));
+    assert_true(agrees(&ls_bf16_amx_model));
     struct ls_vector_bf16_product wrong = ls_bf16_amx_model;
     wrong.multiply = multiply_wrongly;
     for (wrong_row = 0; wrong_row < 32; wrong_row += 31)
         for (wrong_column = 0; wrong_column < 32; wrong_column += 31)
-            assert_false(ls_bf16_agrees(&wrong));
+            assert_false(agrees(&wrong));
     wrong_row = 33;
-    assert_true(ls_bf16_agrees(&wrong));
-    ls_fail_allocation_after(0);
-    assert_false(ls_bf16_agrees(&ls_bf16_amx_model));
-    ls_fail_allocation_after(-1);
+    assert_true(agrees(&wrong));
+    for (long n = 0; n < 4; n++) { /* numbers, elements, scratch memory of either */
+        bool found;
+        ls_fail_allocation_after(n);
+        assert_int_equal(ls_bf16_agrees(&ls_bf16_amx_model, &found), LOCKSTEP_RESOURCE);
+        ls_fail_allocation_after(-1);
+    }
 }
 
 #endif
@@ -406,11 +416,13 @@ static void expect_refusals(enum ls_bf16_unit unit)
 {
     static const char *const words[] = {[LS_UNIT_ABSENT] = "does not have the instruction set '",
                                         [LS_UNIT_REFUSED] = "the system does not permit its use",
+                                        [LS_UNIT_UNTRIED] = "out of memory",
                                         [LS_UNIT_WRONG] = "gives other bits"};
     for (int state = LS_UNIT_ABSENT; state < LS_UNIT_THERE; state++) {
         struct ls_error error = {0};
         ls_cpu_pretend_unit(unit, (enum ls_bf16_unit_state)state);
-        assert_int_equal(ls_cpu_isa_select(ls_cpu_unit_name(unit), &error), LOCKSTEP_USAGE);
+        assert_int_equal(ls_cpu_isa_select(ls_cpu_unit_name(unit), &error),
+                         state == LS_UNIT_UNTRIED ? LOCKSTEP_RESOURCE : LOCKSTEP_USAGE);
         assert_non_null(strstr(error.problems[0].message, words[state]));
         if (state != LS_UNIT_ABSENT)
             assert_non_null(strstr(error.problems[0].hint, "--isa avx512"));
@@ -432,6 +444,24 @@ static void expect_unit(enum ls_bf16_unit unit)
     assert_false(ls_cpu_computes_with("avx2"));
     for (enum ls_bf16_unit other = LS_UNIT_NONE + 1; other < LS_UNITS; other++)
         assert_int_equal(ls_cpu_computes_with(ls_cpu_unit_name(other)), other <= unit);
+}
+
+/* A unit that is there is not said to compute wrongly because memory ran out when it was tried;
+ * what has been found stays for the process. */
+static void memory_runs_out_before_a_trial(void **state)
+{
+    (void)state;
+    for (enum ls_bf16_unit unit = LS_UNIT_NONE + 1; unit < LS_UNITS; unit++) {
+        const enum ls_bf16_unit_state truth = ls_cpu_unit_state(unit);
+        const bool there = truth == LS_UNIT_THERE;
+        ls_cpu_pretend_unit(unit, LS_UNIT_UNKNOWN);
+        ls_fail_allocation_after(0);
+        assert_int_equal(ls_cpu_unit_state(unit), there ? LS_UNIT_UNTRIED : truth);
+        ls_fail_allocation_after(-1);
+        assert_int_equal(ls_cpu_unit_state(unit), there ? LS_UNIT_UNTRIED : truth);
+        ls_cpu_pretend_unit(unit, LS_UNIT_UNKNOWN);
+        assert_int_equal(ls_cpu_unit_state(unit), truth);
+    }
 }
 
 /* The fastest unit is taken that is there, permitted, right, and not left out. */
@@ -497,6 +527,7 @@ int main(void)
         cmocka_unit_test(tiles_are_released),
         cmocka_unit_test(a_wrong_bit_is_found),
 #endif
+        cmocka_unit_test(memory_runs_out_before_a_trial),
         cmocka_unit_test(units_are_chosen),
     };
     return cmocka_run_group_tests_name("ops_cpu_bf16_product", tests, NULL, NULL);

@@ -208,6 +208,7 @@ static void units_are_told(void **state)
     (void)state;
     static const char *const words[] = {[LS_UNIT_ABSENT] = "none",
                                         [LS_UNIT_REFUSED] = "not permitted by the system",
+                                        [LS_UNIT_UNTRIED] = "no memory to try it, not used",
                                         [LS_UNIT_WRONG] = "gives other bits, not used",
                                         [LS_UNIT_THERE] = "for BF16"};
     for (enum ls_bf16_unit unit = LS_UNIT_NONE + 1; unit < LS_UNITS; unit++) {

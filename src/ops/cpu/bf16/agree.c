@@ -39,8 +39,8 @@ static void write(const struct ls_bf16_product *product, int64_t i, int64_t rows
         memcpy(elements + (i + row) * LINES + j, tile, (size_t)columns * sizeof *elements);
 }
 
-static bool compute(const struct ls_vector_bf16_product *tiles, const uint16_t *numbers,
-                    uint32_t *elements)
+static int compute(const struct ls_vector_bf16_product *tiles, const uint16_t *numbers,
+                   uint32_t *elements)
 {
     void *scratch = ls_alloc_aligned(ls_bf16_scratch_with(tiles, LINES, LINES, TERMS));
     const struct ls_bf16_product product = {
@@ -49,10 +49,11 @@ static bool compute(const struct ls_vector_bf16_product *tiles, const uint16_t *
         .depth = TERMS,
         .write = write,
         .user = &elements};
-    if (scratch != NULL)
-        ls_bf16_multiply_with(tiles, &product, scratch);
+    if (scratch == NULL)
+        return LOCKSTEP_RESOURCE;
+    ls_bf16_multiply_with(tiles, &product, scratch);
     ls_free_aligned(scratch);
-    return scratch != NULL;
+    return 0;
 }
 
 /* What is no number may have any bits. */
@@ -62,33 +63,42 @@ static bool same(uint32_t a, uint32_t b)
     return a == b || ((a & size) > infinite && (b & size) > infinite);
 }
 
-bool ls_bf16_agrees(const struct ls_vector_bf16_product *tiles)
+static int compute_both(const struct ls_vector_bf16_product *tiles, uint16_t *numbers,
+                        uint32_t *elements)
+{
+    const uint64_t mode = ls_float_mode();
+    fill(numbers, 0);
+    fill(numbers + LINES * TERMS, LINES);
+    ls_set_float_mode();
+    int status = compute(&ls_vector_bf16_product_avx512, numbers, elements);
+    if (status == 0)
+        status = compute(tiles, numbers, elements + ELEMENTS);
+    ls_restore_float_mode(mode);
+    return status;
+}
+
+int ls_bf16_agrees(const struct ls_vector_bf16_product *tiles, bool *agrees)
 {
     uint16_t *numbers = ls_alloc(2 * LINES * TERMS, sizeof *numbers);
     uint32_t *elements = ls_alloc(2 * ELEMENTS, sizeof *elements);
-    bool agrees = numbers != NULL && elements != NULL;
-    if (agrees) {
-        const uint64_t mode = ls_float_mode();
-        fill(numbers, 0);
-        fill(numbers + LINES * TERMS, LINES);
-        ls_set_float_mode();
-        agrees = compute(&ls_vector_bf16_product_avx512, numbers, elements) &&
-                 compute(tiles, numbers, elements + ELEMENTS);
-        ls_restore_float_mode(mode);
-    }
-    for (size_t e = 0; agrees && e < ELEMENTS; e++)
-        agrees = same(elements[e], elements[ELEMENTS + e]);
+    int status = LOCKSTEP_RESOURCE;
+    if (numbers != NULL && elements != NULL)
+        status = compute_both(tiles, numbers, elements);
+    *agrees = status == 0;
+    for (size_t e = 0; *agrees && e < ELEMENTS; e++)
+        *agrees = same(elements[e], elements[ELEMENTS + e]);
     ls_free(numbers);
     ls_free(elements);
-    return agrees;
+    return status;
 }
 
 #else
 
-bool ls_bf16_agrees(const struct ls_vector_bf16_product *tiles)
+int ls_bf16_agrees(const struct ls_vector_bf16_product *tiles, bool *agrees)
 {
     (void)tiles;
-    return false;
+    *agrees = false;
+    return 0;
 }
 
 #endif

@@ -6,8 +6,8 @@
 #include "ops/cpu/vector/bf16_product.h"
 
 /* Computes a product both ways: all exponents, values around the least normal number, zeros, more
- * than one piece of the terms, parts of tiles. Takes well under a millisecond. False also where
- * memory runs out. Only on processors with AVX-512. */
-bool ls_bf16_agrees(const struct ls_vector_bf16_product *tiles);
+ * than one piece of the terms, parts of tiles. Takes well under a millisecond. LOCKSTEP_RESOURCE
+ * where memory runs out. Only on processors with AVX-512. */
+int ls_bf16_agrees(const struct ls_vector_bf16_product *tiles, bool *agrees);
 
 #endif
