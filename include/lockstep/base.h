@@ -46,7 +46,7 @@ LOCKSTEP_API const char *lockstep_error_text(struct lockstep_error *error);
 /* The version of the numerical contract (docs/numerics.md). It is raised when a bit of any trained
  * model changes on purpose, with a line in the CHANGELOG. Versions of Lockstep with the same number
  * train the same bits in the same numeric environment. */
-#define LOCKSTEP_NUMERICS 2
+#define LOCKSTEP_NUMERICS 3
 
 /* "0.1.0" */
 LOCKSTEP_API const char *lockstep_version(void);

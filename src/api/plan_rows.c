@@ -153,6 +153,23 @@ static int make_library(const struct ls_net *net, struct ls_plan_net *rows, stru
     return 0;
 }
 
+/* Whether the sums of a product are in the order that is declared, on any processor. Where the
+ * layer does not ask for that it is so on some alone. */
+static bool is_declared(const struct ls_prepared *prepared)
+{
+    const struct ls_op *op = prepared->op;
+    if (prepared->kernel->bits != LS_BITS_DEFINED)
+        return false;
+    switch (op->kind) {
+    case LS_OP_INNER_PRODUCT:
+    case LS_OP_INNER_PRODUCT_DATA:
+    case LS_OP_INNER_PRODUCT_WEIGHTS:
+        return true;
+    default:
+        return op->bf16 || op->attr.convolution.algorithm == LS_CONVOLUTION_PORTABLE;
+    }
+}
+
 /* Whether all sums of products are in an order that is declared for all processors. */
 static bool is_for_any_processor(const struct ls_plan *plan, const struct lockstep_plan_net *shown)
 {
@@ -161,9 +178,9 @@ static bool is_for_any_processor(const struct ls_plan *plan, const struct lockst
         const struct ls_prepared *prepared = &plan->steps[s].prepared;
         if (ls_op_type(prepared->op->kind)->rounded_inputs == 0)
             continue;
-        const enum ls_kernel_bits bits = prepared->kernel->bits;
-        any = any || bits == LS_BITS_DEFINED;
-        all = all && (bits == LS_BITS_DEFINED || bits == LS_BITS_EXACT);
+        const bool declared = is_declared(prepared);
+        any = any || declared;
+        all = all && (declared || prepared->kernel->bits == LS_BITS_EXACT);
     }
     const bool bf16 = shown->bf16_layers > 0 && shown->bf16_layers == shown->computing_layers;
     return shown->library_layer_count == 0 && (bf16 || (any && all));

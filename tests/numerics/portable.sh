@@ -40,6 +40,26 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "f" bottom: "label" top: "l
 NET
 } >norms.prototxt
 
+{
+    drawn 10 12
+    cat <<'NET'
+layer { name: "each" type: "Convolution" bottom: "data" top: "a"
+  convolution_param { num_output: 21 kernel_size: 3 pad: 4 algorithm: PORTABLE weight_filler { type: "msra" } } }
+layer { name: "relu" type: "ReLU" bottom: "a" top: "a" }
+layer { name: "groups" type: "Convolution" bottom: "a" top: "b"
+  convolution_param { num_output: 30 group: 3 kernel_size: 3 stride: 2 pad: 1 weight_filler { type: "msra" } } }
+layer { name: "norm" type: "BatchNorm" bottom: "b" top: "b" }
+layer { name: "padded" type: "Convolution" bottom: "b" top: "c"
+  convolution_param { num_output: 24 group: 2 kernel_size: 3 pad: 3 weight_filler { type: "msra" } } }
+layer { name: "up" type: "Deconvolution" bottom: "c" top: "d"
+  convolution_param { num_output: 24 group: 24 kernel_size: 16 stride: 8 pad: 4 weight_filler { type: "bilinear" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "c" top: "e"
+  inner_product_param { num_output: 10 algorithm: PORTABLE weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "e" bottom: "label" top: "loss" }
+layer { name: "area" type: "Reduction" bottom: "d" top: "area" loss_weight: 1e-4 reduction_param { operation: SUMSQ } }
+NET
+} >groups.prototxt
+
 # The same bytes everywhere, which are not those of the default.
 verify() { expect 0 'Verified' -- "$LOCKSTEP" verify --solver "$1" "${@:2}"; }
 hash() { sed -nE 's/^ +[0-9.]+  ([0-9a-f]{64})  .*/\1/p' log | sort -u; }
@@ -59,7 +79,25 @@ for net in lenet quick norms; do
 done
 expect 0 '"any_processor": 1' -- "$LOCKSTEP" plan --solver portable_norms.solver --json
 expect 0 '"any_processor": 0' -- "$LOCKSTEP" plan --solver norms.solver --json
-expect 0 '!any x86-64' '!portable' -- "$LOCKSTEP" plan --solver norms.solver
+expect 0 '!any x86-64' '^Bits: depend on oneDNN' -- "$LOCKSTEP" plan --solver norms.solver
+
+# With AUTO, convolutions that oneDNN is bad at are computed so, too, with FMA: on any such set, in any form. But
+# not on all processors, which a plan does not say then. Without FMA they are oneDNN's.
+solver groups >groups.solver
+verify groups.solver --iterations 2 --workers 1,2,3 --isa "$sets"
+if [ "$sets" = sse41 ]; then
+    expect 0 '^Bits: depend on oneDNN' -- "$LOCKSTEP" plan --solver groups.solver
+else
+    verify groups.solver --iterations 2 --workers 1,3 --isa "${sets#*,}"
+    groups=$(hash)
+    [ "$(wc -w <<<"$groups")" = 1 ] || fail "groups: instruction sets with FMA differ: $groups"
+    verify groups.solver --iterations 2 --workers 2 --ranks 1,2 --memory full,least --balance static,dynamic --resume random:1
+    [ "$(hash)" = "$groups" ] || fail "groups: forms differ"
+    expect 0 '!SLOW' '!any x86-64' '^Bits: no step is oneDNN' 'lockstep:portable:' -- "$LOCKSTEP" plan --solver groups.solver
+    expect 0 '"any_processor": 0' '"depends_on_onednn": 0' -- "$LOCKSTEP" plan --solver groups.solver --json
+    verify groups.solver --iterations 2 --workers 1,2 --isa sse41
+    [ "$(hash)" != "$groups" ] || fail "groups: oneDNN has another order"
+fi
 
 # No processor is part of its numeric environment: it goes on with another instruction set, without a word of it.
 train() { expect 0 "${@:3}" -- "$LOCKSTEP" train --solver "$1" --overwrite --snapshot-prefix "$2" "${more[@]}"; }

@@ -5,7 +5,8 @@
  * stays plain, as oneDNN's first-layer kernels want it; 4 or more, but less than a block, are
  * widened to one (the lanes that a blocked layout has anyway, all zero), which oneDNN's own choice
  * would not do. The first pair of layouts for which oneDNN has a fast kernel is taken; the plain
- * pair, at the end, has one (matrix products) for every window and group.
+ * pair, at the end, has one (matrix products) for every window and group. Where that is all, our
+ * own kernels mostly compute the convolution instead (matrix_products.h).
  *
  * A deconvolution is the gradient by data of a convolution with x and y exchanged, its gradient by
  * data is that convolution: the same primitives, the same choices.
@@ -14,7 +15,10 @@
  * its kernel can; the gradient by data mostly cannot read it and asks for a copy in its own.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
 #include "ops/cpu/isa.h"
+#include "ops/cpu/matrix_products.h"
 #include "ops/cpu/primitive.h"
 #include "ops/cpu/winograd.h"
 
@@ -122,6 +126,20 @@ static int choose(const struct ls_op *op, enum ls_onednn_pass pass,
     return 0;
 }
 
+int ls_convolution_find(const struct ls_op *op, enum ls_onednn_pass pass, bool *products,
+                        bool *slow, struct ls_error *error)
+{
+    struct choice choice;
+    struct ls_primitive_plan plan;
+    LS_TRY(choose(op, pass, NULL, &choice, error));
+    struct ls_primitive_spec spec = make_spec(op, pass, LS_QUERY_SAMPLES, &choice, false);
+    spec.relu = false;
+    LS_TRY(ls_primitive_query(&spec, &plan, error));
+    *products = plan.reference || strstr(plan.implementation, "gemm") != NULL;
+    *slow = ls_primitive_plan_is_slow(&spec, &plan);
+    return 0;
+}
+
 static bool is_transposed(const struct ls_op *op)
 {
     return op->kind == LS_OP_DECONVOLUTION || op->kind == LS_OP_DECONVOLUTION_DATA ||
@@ -164,6 +182,7 @@ int ls_convolution_layouts(const struct ls_op *op, struct ls_op_layouts *result,
                            struct ls_error *error)
 {
     struct choice choice;
+    LS_TRY(ls_matrix_products_check(error));
     LS_TRY(decide(op, &choice, error));
     const struct ls_layout *const by_slot[LS_SLOTS] = {choice.source, choice.weights,
                                                        &ls_layout_plain, choice.target};

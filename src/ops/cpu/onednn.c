@@ -304,14 +304,9 @@ size_t ls_primitive_scratch(const struct ls_primitive *primitive)
     return primitive->scratch_bytes;
 }
 
-const char *ls_primitive_implementation(const struct ls_primitive *primitive)
+const struct ls_primitive_plan *ls_primitive_plan_of(const struct ls_primitive *primitive)
 {
-    return primitive->plan.implementation;
-}
-
-bool ls_primitive_is_slow(const struct ls_primitive *primitive)
-{
-    return primitive->plan.reference;
+    return &primitive->plan;
 }
 
 /* ---- Executions ---- */

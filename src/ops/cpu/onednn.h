@@ -70,8 +70,8 @@ int ls_primitive_new(const struct ls_primitive_spec *spec, struct ls_primitive *
                      struct ls_error *error);
 void ls_primitive_free(struct ls_primitive *primitive);
 size_t ls_primitive_scratch(const struct ls_primitive *primitive); /* bytes */
-const char *ls_primitive_implementation(const struct ls_primitive *primitive);
-bool ls_primitive_is_slow(const struct ls_primitive *primitive);
+/* How it does it; the layout of the weights is not said. */
+const struct ls_primitive_plan *ls_primitive_plan_of(const struct ls_primitive *primitive);
 
 struct ls_execution;
 /* `scratch` stays where it is; it may be NULL where ls_primitive_scratch is 0. */

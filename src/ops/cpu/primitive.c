@@ -133,15 +133,18 @@ int ls_primitive_query_weights(const struct ls_op *op, const struct ls_primitive
     return 0;
 }
 
-/* Convolutions that oneDNN does by general products of matrices, where these are bad at it: many
+/* Plain loops, and convolutions by general products of matrices where these are bad at it: many
  * small ones, for groups of few channels (2 % of the peak, or 1 % for single ones), and the
  * gradient of weights of three axes that is read with gaps (12 %). */
-static bool is_slow_product(const struct ls_primitive_spec *spec, const char *implementation)
+bool ls_primitive_plan_is_slow(const struct ls_primitive_spec *spec,
+                               const struct ls_primitive_plan *plan)
 {
     enum { CHANNELS_FEW = 8 };
     const struct ls_onednn_tensor *weights = &spec->tensor[LS_WEIGHTS];
     bool dilated = false;
-    if (spec->kind != LS_PRIMITIVE_CONVOLUTION || strstr(implementation, "gemm") == NULL)
+    if (plan->reference)
+        return true;
+    if (spec->kind != LS_PRIMITIVE_CONVOLUTION || strstr(plan->implementation, "gemm") == NULL)
         return false;
     for (int i = 0; i < spec->window.axes; i++)
         dilated |= spec->window.dilation[i] > 1;
@@ -160,10 +163,9 @@ int ls_primitive_prepare(struct ls_prepared *prepared, const struct ls_primitive
         return say_where(prepared->op, &found, error);
     prepared->state = primitive;
     prepared->scratch_bytes = ls_primitive_scratch(primitive);
-    snprintf(prepared->implementation, sizeof prepared->implementation, "%s",
-             ls_primitive_implementation(primitive));
-    prepared->slow =
-        ls_primitive_is_slow(primitive) || is_slow_product(spec, prepared->implementation);
+    const struct ls_primitive_plan *plan = ls_primitive_plan_of(primitive);
+    snprintf(prepared->implementation, sizeof prepared->implementation, "%s", plan->implementation);
+    prepared->slow = ls_primitive_plan_is_slow(spec, plan);
     return 0;
 }
 

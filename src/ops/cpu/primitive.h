@@ -19,6 +19,14 @@ int ls_reorder_tensors(const struct ls_shape *shape, enum ls_dtype type,
 int ls_convolution_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
                            struct ls_error *error);
 int ls_convolution_prepare(struct ls_prepared *prepared, struct ls_error *error);
+/* How oneDNN would carry out a pass of the convolution or deconvolution that an op belongs to, for
+ * any number of samples: whether as products of matrices (or plain loops), and whether those are
+ * slow. A deconvolution's passes are those of the convolution that it is the gradient of. */
+int ls_convolution_find(const struct ls_op *op, enum ls_onednn_pass pass, bool *products,
+                        bool *slow, struct ls_error *error);
+/* Whether what oneDNN would do for `spec` is worth a warning. */
+bool ls_primitive_plan_is_slow(const struct ls_primitive_spec *spec,
+                               const struct ls_primitive_plan *plan);
 
 /* The value of an op that takes a slot of its primitive; NULL where it is absent. */
 struct ls_value *ls_primitive_value(const struct ls_op *op, enum ls_tensor_slot slot);

@@ -1,6 +1,8 @@
 /* See kernel.h. SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/bf16/kernel.h"
 
+#include "ops/cpu/matrix_products.h"
+
 bool ls_bf16_accepts(const struct ls_op *op)
 {
     switch (op->kind) {
@@ -9,7 +11,8 @@ bool ls_bf16_accepts(const struct ls_op *op)
     case LS_OP_INNER_PRODUCT_WEIGHTS:
         return op->bf16 || op->attr.inner_product.portable;
     default:
-        return op->bf16 || op->attr.convolution.algorithm == LS_CONVOLUTION_PORTABLE;
+        return op->bf16 || op->attr.convolution.algorithm == LS_CONVOLUTION_PORTABLE ||
+               ls_replaces_matrix_products(op);
     }
 }
 

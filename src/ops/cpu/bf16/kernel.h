@@ -7,7 +7,8 @@
 
 enum { LS_BF16_ONE = 0x3f80 }; /* the bits of 1 */
 
-/* `accepts`: all products of layers in bf16, and those whose algorithm is PORTABLE. */
+/* `accepts`: all products of layers in bf16, those whose algorithm is PORTABLE, and convolutions
+ * that oneDNN is bad at (ops/cpu/matrix_products.h). */
 bool ls_bf16_accepts(const struct ls_op *op);
 /* `takes_bf16`: those in bf16. */
 bool ls_bf16_takes(const struct ls_op *op);
