@@ -396,7 +396,7 @@ static void random_shapes_have_the_bits_of_the_definition(void **state)
 
 /* Rows longer than what is copied at a time, strides beyond the kernel, padding beyond the picture,
  * many samples of few positions; blocks of positions that end with the samples, planes that are
- * larger than what is widened at a time. */
+ * larger than what is copied at a time or have many rows; channels in fours and not. */
 static void named_shapes_have_the_bits_of_the_definition(void **state)
 {
     (void)state;
@@ -423,6 +423,10 @@ static void named_shapes_have_the_bits_of_the_definition(void **state)
         {1, 12, 3, 1, {5, 24, 20}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}},
         {2, 24, 2, 1, {3, 40, 16}, {2, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}},
         {1, 3, 3, 1, {9, 24, 20}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}},
+        {1, 2, 3, 1, {18, 20, 8}, {3, 1, 3}, {1, 1, 1}, {1, 0, 1}, {1, 1, 1}, {0}},
+        {2, 20, 50, 1, {1, 12, 12}, {1, 5, 5}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, {0}},
+        {1, 16, 16, 1, {1, 16, 40}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}, {0}},
+        {2, 22, 14, 2, {1, 8, 10}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}, {0}},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (uint64_t salt = 0; salt < 3; salt++) {

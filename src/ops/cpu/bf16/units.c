@@ -19,3 +19,12 @@ const struct ls_vector_bf16_product *ls_bf16_unit_tiles(enum ls_bf16_unit unit)
         return NULL;
     }
 }
+
+const struct ls_bf16_pairs *ls_bf16_unit_pairs(void)
+{
+#if defined(LS_AVX512_BF16)
+    if (ls_cpu_unit() == LS_UNIT_AVX512_BF16)
+        return &ls_bf16_pairs_avx512_bf16;
+#endif
+    return NULL;
+}

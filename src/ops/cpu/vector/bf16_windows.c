@@ -6,7 +6,7 @@
 
 #if LS_ISA_IS(AVX512)
 
-enum { HALVES = 32, PIECES_MAX = 256 + 16 }; /* elements of a register; pieces of a row */
+enum { HALVES = 32, PIECES_MAX = 256 }; /* elements of a register; pieces that go together */
 
 /* Up to a register's elements of a row. */
 struct piece {
@@ -25,26 +25,19 @@ static inline __mmask32 between(int64_t begin, int64_t end)
     return first_of(end) & ~first_of(begin);
 }
 
-/* Cuts runs into pieces. What a piece writes behind its end the next one overwrites, or it lies
- * behind the row, where anything may be written up to `pitch`. */
-static inline size_t cut(const struct ls_bf16_run *run, size_t runs, int64_t step, size_t pitch,
-                         struct piece *piece)
+/* The piece of a run from element `at` on. What it writes behind its end the next one overwrites,
+ * or it lies behind the row, where anything may be written up to `pitch`. */
+static inline struct piece piece_of(const struct ls_bf16_run *run, int64_t at, int64_t step,
+                                    size_t pitch)
 {
-    size_t pieces = 0;
-    for (; runs > 0; runs--, run++) {
-        const int64_t length = run->head + run->count + run->tail;
-        for (int64_t at = 0; at < length; at += HALVES) {
-            const int64_t begin = step * (run->head - at);
-            const int64_t end = begin + step * (run->count - 1) + 1;
-            const bool fits = (size_t)(run->to + at) + HALVES <= pitch;
-            piece[pieces++] = (struct piece){.from = run->from - begin,
-                                             .low = between(begin, end),
-                                             .high = between(begin - HALVES, end - HALVES),
-                                             .most = fits ? UINT32_MAX : first_of(length - at),
-                                             .to = (int32_t)(run->to + at)};
-        }
-    }
-    return pieces;
+    const int64_t length = run->head + run->count + run->tail;
+    const int64_t begin = step * (run->head - at), end = begin + step * (run->count - 1) + 1;
+    const bool fits = (size_t)(run->to + at) + HALVES <= pitch;
+    return (struct piece){.from = run->from - begin,
+                          .low = between(begin, end),
+                          .high = between(begin - HALVES, end - HALVES),
+                          .most = fits ? UINT32_MAX : first_of(length - at),
+                          .to = (int32_t)(run->to + at)};
 }
 
 /* One piece of every row: masks stay in registers. */
@@ -102,13 +95,16 @@ static void copy(const struct ls_bf16_run *run, size_t runs, const uint16_t *dat
 {
 #if LS_ISA_IS(AVX512)
     if (step <= 2) {
-        struct piece piece[PIECES_MAX];
-        const size_t pieces = cut(run, runs, step, pitch, piece);
-        for (size_t i = 0; i < pieces; i++)
-            if (step == 1)
-                copy_piece(&piece[i], data, plane, rows, to, pitch);
-            else
-                copy_seconds(&piece[i], data, plane, rows, to, pitch);
+        for (; runs > 0; runs--, run++) {
+            const int64_t length = run->head + run->count + run->tail;
+            for (int64_t at = 0; at < length; at += HALVES) {
+                const struct piece piece = piece_of(run, at, step, pitch);
+                if (step == 1)
+                    copy_piece(&piece, data, plane, rows, to, pitch);
+                else
+                    copy_seconds(&piece, data, plane, rows, to, pitch);
+            }
+        }
         return;
     }
 #endif
