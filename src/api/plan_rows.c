@@ -153,39 +153,6 @@ static int make_library(const struct ls_net *net, struct ls_plan_net *rows, stru
     return 0;
 }
 
-/* Whether the sums of a product are in the order that is declared, on any processor. Where the
- * layer does not ask for that it is so on some alone. */
-static bool is_declared(const struct ls_prepared *prepared)
-{
-    const struct ls_op *op = prepared->op;
-    if (prepared->kernel->bits != LS_BITS_DEFINED)
-        return false;
-    switch (op->kind) {
-    case LS_OP_INNER_PRODUCT:
-    case LS_OP_INNER_PRODUCT_DATA:
-    case LS_OP_INNER_PRODUCT_WEIGHTS:
-        return true;
-    default:
-        return op->bf16 || op->attr.convolution.algorithm == LS_CONVOLUTION_PORTABLE;
-    }
-}
-
-/* Whether all sums of products are in an order that is declared for all processors. */
-static bool is_for_any_processor(const struct ls_plan *plan, const struct lockstep_plan_net *shown)
-{
-    bool any = false, all = true;
-    for (size_t s = 0; s < plan->step_count; s++) {
-        const struct ls_prepared *prepared = &plan->steps[s].prepared;
-        if (ls_op_type(prepared->op->kind)->rounded_inputs == 0)
-            continue;
-        const bool declared = is_declared(prepared);
-        any = any || declared;
-        all = all && (declared || prepared->kernel->bits == LS_BITS_EXACT);
-    }
-    const bool bf16 = shown->bf16_layers > 0 && shown->bf16_layers == shown->computing_layers;
-    return shown->library_layer_count == 0 && (bf16 || (any && all));
-}
-
 int ls_plan_rows(const struct ls_net *net, const struct ls_view_set *views,
                  const struct ls_store_options *store, struct ls_plan_net *rows,
                  struct ls_error *error)
@@ -206,7 +173,7 @@ int ls_plan_rows(const struct ls_net *net, const struct ls_view_set *views,
     rows->shown.bf16_layers = ls_graph_count_bf16(plan->graph, &rows->shown.computing_layers);
     LS_TRY(make_layers(plan->graph, views, store, rows, error));
     LS_TRY(make_library(net, rows, error));
-    rows->shown.any_processor = is_for_any_processor(plan, &rows->shown);
+    rows->shown.any_processor = plan->graph->portable && rows->shown.library_layer_count == 0;
     return make_steps(plan, rows, error);
 }
 

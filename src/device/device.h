@@ -100,6 +100,9 @@ struct ls_device_environment {
     /* Every snapshot names the device: the lines of `describe` are in the environment of all
      * trainings, not only of those that the kernel library computes a part of. */
     bool named;
+    /* What portable nets compute (ls_graph.portable) has the bits that it has on the default
+     * device, whose environment is theirs. */
+    bool portable;
     /* The instruction set in use ("avx2"), and the widest that this processor has. */
     const char *(*isa)(void);
     const char *(*widest_isa)(void);

@@ -50,6 +50,21 @@ static bool has_precision(const struct ls_op *op)
     return op->layer != NULL && (type->rounded_inputs > 0 || rounds);
 }
 
+/* A net without products is portable where the definition asks for a precision that is. */
+static bool is_portable(const struct ls_graph *graph)
+{
+    bool any = false, all = true;
+    for (size_t i = 0; i < graph->layer_count; i++)
+        any = any || graph->layers[i]->bf16;
+    for (size_t i = 0; i < graph->op_count; i++) {
+        const struct ls_op *op = graph->ops[i];
+        const bool product = ls_op_type(op->kind)->rounded_inputs > 0 && op->kind != LS_OP_RECORD;
+        any = any || product;
+        all = all && (!product || ls_op_is_portable_product(op));
+    }
+    return any && all;
+}
+
 void ls_graph_set_precision(struct ls_graph *graph)
 {
     for (size_t i = 0; i < graph->op_count; i++) {
@@ -61,4 +76,5 @@ void ls_graph_set_precision(struct ls_graph *graph)
             if (op->output[j] != NULL)
                 op->output[j]->type = output_type(op, j);
     }
+    graph->portable = is_portable(graph);
 }

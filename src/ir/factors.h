@@ -30,6 +30,7 @@ struct ls_factoring {
     int64_t size[LS_FACTOR_SIDES]; /* numbers in a row of x, of dy */
     int64_t rows;                  /* of an update */
     bool transpose;
+    bool portable; /* the inner product is in bf16, or its algorithm is PORTABLE */
 };
 
 /* Bytes of `rows` rows of one side of the factors, which are fp32. */

@@ -68,6 +68,9 @@ struct ls_graph {
     int64_t update_samples; /* of all batches of an update; 0: there are none */
     uint64_t seed;
     bool training; /* emit backward ops */
+    /* All products have sums in a declared order, so that nothing that the net computes depends on
+     * the processor: every device gives the same bits (docs/numerics.md, sections 16 and 17). */
+    bool portable;
     struct ls_parameter_set *parameters;
     const struct ls_definition *definition; /* for places */
     const struct ls_source_shapes *sources; /* what Data layers read: see layers/source.h */

@@ -10,3 +10,22 @@ bool ls_convolution_suits_winograd(const struct ls_convolution_attr *attr)
                window->dilation[i] == 1 && window->pad[i] <= 1;
     return fits;
 }
+
+bool ls_op_is_portable_product(const struct ls_op *op)
+{
+    switch (op->kind) {
+    case LS_OP_CONVOLUTION:
+    case LS_OP_CONVOLUTION_DATA:
+    case LS_OP_CONVOLUTION_WEIGHTS:
+    case LS_OP_DECONVOLUTION:
+    case LS_OP_DECONVOLUTION_DATA:
+    case LS_OP_DECONVOLUTION_WEIGHTS:
+        return op->bf16 || op->attr.convolution.algorithm == LS_CONVOLUTION_PORTABLE;
+    case LS_OP_INNER_PRODUCT:
+    case LS_OP_INNER_PRODUCT_DATA:
+    case LS_OP_INNER_PRODUCT_WEIGHTS:
+        return op->bf16 || op->attr.inner_product.portable;
+    default:
+        return false;
+    }
+}

@@ -267,6 +267,10 @@ struct ls_op {
  * decision. */
 bool ls_convolution_suits_winograd(const struct ls_convolution_attr *attr);
 
+/* Whether an op is a product of bf16 numbers, or PORTABLE: its sums have a declared order, which is
+ * the same on every processor and device (docs/numerics.md, sections 16 and 17). */
+bool ls_op_is_portable_product(const struct ls_op *op);
+
 /* Whether an op does more than write its outputs: it adds to a record, a sum or partial results, so
  * that it must run exactly once, however often it is read. */
 bool ls_op_has_effect(enum ls_op_kind kind);

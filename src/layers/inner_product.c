@@ -105,7 +105,8 @@ static bool use_factors(const struct ls_layer *layer, struct ls_factoring *facto
                                        .bias = bias,
                                        .size = {attr->k, attr->n},
                                        .rows = attr->m / graph->samples * graph->update_samples,
-                                       .transpose = attr->transpose};
+                                       .transpose = attr->transpose,
+                                       .portable = attr->portable || layer->bf16};
     return layer->train_blob[0] && weight->share == NULL && (bias == NULL || bias->share == NULL) &&
            layer->bottom[0]->sample_axis >= 0 && graph->update_samples > 0 &&
            ls_factors_pay(factoring->rows, attr->k, attr->n);

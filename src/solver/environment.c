@@ -11,13 +11,18 @@
 #include "base/memory.h"
 #include "data/decoders.h"
 #include "ir/layer.h"
+#include "ops/devices.h"
 
 /* Multiply-adds that all probes of a net may take together: some tenths of a second. */
 #define WORK_MAX ((uint64_t)1 << 32)
 
 static const struct ls_device_environment *environment_of(const struct ls_net *net)
 {
-    return net->options.device->environment;
+    const struct ls_device_environment *own = net->options.device->environment;
+    bool portable = own->portable;
+    for (size_t p = 0; p < net->plan_count; p++)
+        portable = portable && net->plans[p]->plan->graph->portable;
+    return portable ? ls_device_default()->environment : own;
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */

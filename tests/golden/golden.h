@@ -54,9 +54,12 @@ size_t golden_nets(char (*names)[GOLDEN_NAME_MAX]);
 /* Makes the data that a network's file asks for in the working directory. */
 void golden_write_data(const char *text);
 
+/* Whether all products of a network are in bf16, or PORTABLE: all devices give the same bits. */
+bool golden_is_portable(const char *net);
+
 /* Trains `net` on `workers` workers of a device, with an instruction set where it has one, as many
- * updates as its file says (a few on other devices than the CPU), in the test's directory. Failures
- * fail the running test. */
+ * updates as its file says (a few on other devices than the CPU, unless these give its bits), in
+ * the test's directory. Failures fail the running test. */
 void golden_train(const char *net, const char *device, const char *isa, int workers,
                   struct golden_entry *entry);
 

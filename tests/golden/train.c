@@ -178,6 +178,15 @@ static void check_audits(const struct run *run)
                  (long long)wrong);
 }
 
+bool golden_is_portable(const char *net)
+{
+    static const char *const nets[] = {"own_bf16", "own_bf16_layers", "own_portable"};
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++)
+        if (strcmp(net, nets[i]) == 0)
+            return true;
+    return false;
+}
+
 void golden_train(const char *net, const char *device, const char *isa, int workers,
                   struct golden_entry *entry)
 {
@@ -206,7 +215,7 @@ void golden_train(const char *net, const char *device, const char *isa, int work
     take_names(&run, &entry->bits);
     int updates = setting(text, "updates", 6);
     assert_in_range(updates, 1, GOLDEN_UPDATES_MAX - 1);
-    if (strcmp(device, "cpu") != 0 && updates > SLOW_UPDATES)
+    if (strcmp(device, "cpu") != 0 && !golden_is_portable(net) && updates > SLOW_UPDATES)
         updates = SLOW_UPDATES;
     take_update(&run, &entry->bits); /* what the fillers made */
     while (entry->bits.updates <= updates) {

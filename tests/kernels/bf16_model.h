@@ -1,5 +1,5 @@
-/* Sums of products of bf16 or fp32 numbers as docs/numerics.md defines them, and numbers to try
- * them with. The calling thread flushes denormal numbers. SPDX-License-Identifier: BSD-2-Clause */
+/* Numbers to try products of bf16 and of fp32 with; the sums that are expected of them are those of
+ * device/product_sum.h. SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_KERNELS_BF16_MODEL_H
 #define LS_TESTS_KERNELS_BF16_MODEL_H
 
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "device/product_sum.h"
 #include "ir/convert.h"
 
 static inline float bf16_widened(uint16_t bits)
@@ -24,42 +25,6 @@ static inline uint16_t bf16_rounded(float x)
     uint16_t bits;
     ls_dtype_convert(LS_F32, &x, LS_BF16, &bits, 1);
     return bits;
-}
-
-/* A sum that terms are added to, one after the other. */
-struct bf16_sum {
-    float t[2], c;
-    int64_t terms;
-};
-
-static inline void bf16_end_block(struct bf16_sum *sum)
-{
-    volatile float both = sum->t[0] + sum->t[1], c = sum->c + both;
-    sum->c = c;
-    sum->t[0] = sum->t[1] = 0;
-}
-
-/* In blocks of 32 terms. */
-static inline void bf16_add(struct bf16_sum *sum, float a, float b)
-{
-    if (sum->terms % 32 == 0 && sum->terms > 0)
-        bf16_end_block(sum);
-    float *t = &sum->t[sum->terms++ % 2];
-    *t = fmaf(a, b, *t);
-}
-
-static inline float bf16_end(struct bf16_sum *sum)
-{
-    if (sum->terms > 0)
-        bf16_end_block(sum);
-    volatile float without_sign = sum->c + 0.0F;
-    return without_sign;
-}
-
-/* In one chain: convolutions of single channels. */
-static inline void bf16_chain(struct bf16_sum *sum, float a, float b)
-{
-    sum->c = fmaf(a, b, sum->c);
 }
 
 /* Mostly near 1; zeros of both signs, tiny and large numbers, too. */

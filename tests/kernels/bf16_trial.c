@@ -141,11 +141,10 @@ static void bf16_trial_compare(const struct bf16_trial *trial, const struct ls_k
     }
 }
 
-/* The same op in fp32 on the reference device: products are of the size of 1, now and then of 4. */
-static void bf16_trial_refer(struct bf16_trial *trial)
+/* The values as the reference device has them: fp32, in Caffe's order; the plan has rounded what a
+ * product of bf16 reads. */
+static void bf16_trial_widen(struct bf16_trial *trial, void *data[TRIAL_VALUES])
 {
-    void *data[TRIAL_VALUES] = {NULL};
-    enum ls_dtype kept[TRIAL_VALUES];
     for (int i = 0; i < TRIAL_VALUES; i++) {
         struct ls_value *value = &trial->value[i];
         const int64_t count = ls_shape_size(&value->shape);
@@ -153,30 +152,63 @@ static void bf16_trial_refer(struct bf16_trial *trial)
         assert_non_null(numbers);
         if (trial->given[i] != NULL)
             memcpy(numbers, trial->given[i], (size_t)count * sizeof *numbers);
+        for (int64_t e = 0; !trial->f32 && i != TRIAL_B && e < count; e++)
+            numbers[e] = bf16_widened(bf16_rounded(numbers[e]));
         data[i] = numbers;
-        kept[i] = value->type;
         value->type = LS_F32;
         value->layout = &ls_layout_plain;
     }
-    trial->op.bf16 = false;
+}
+
+/* `bits`: what the definition says, rounded behind the op. Else the op is another one, whose sums
+ * are in double: products are of the size of 1, now and then of 4. */
+static void bf16_trial_refer_to(struct bf16_trial *trial, bool bits)
+{
+    void *data[TRIAL_VALUES] = {NULL};
+    enum ls_dtype kept[TRIAL_VALUES];
+    for (int i = 0; i < TRIAL_VALUES; i++)
+        kept[i] = trial->value[i].type;
+    bf16_trial_widen(trial, data);
     bf16_trial_run(trial, bf16_trial_kernel("reference", &trial->op), data);
-    trial->op.bf16 = !trial->f32;
     for (int i = 0; i < TRIAL_VALUES; i++)
         trial->value[i].type = kept[i];
     for (int i = 0; i < trial->op.outputs; i++) {
-        const float *numbers = data[trial->out[i] - trial->value];
-        for (int64_t e = 0; e < ls_shape_size(&trial->out[i]->shape); e++) {
-            const double found = (double)trial->expected[i][e], there = (double)numbers[e];
-            const double rounding = fabs(there) / (trial->f32 ? 1e6 : 250);
+        const struct ls_value *value = trial->out[i];
+        const float *numbers = data[value - trial->value];
+        for (int64_t e = 0; e < ls_shape_size(&value->shape); e++) {
+            const bool rounds = bits && value->type == LS_BF16;
+            const float there = rounds ? bf16_widened(bf16_rounded(numbers[e])) : numbers[e];
+            const double found = (double)trial->expected[i][e];
+            const double rounding = fabs((double)there) / (trial->f32 ? 1e6 : 250);
             const double most = rounding + 1e-6 * (double)(trial->terms + 1);
-            if (!(fabs(found - there) <= most))
-                fail_msg("%s: output %d, element %lld is %g by definition, %g on the reference "
+            if (bits ? !bf16_same(there, trial->expected[i][e])
+                     : !(fabs(found - (double)there) <= most))
+                fail_msg("%s: output %d, element %lld is %a by definition, %a on the reference "
                          "device",
-                         trial->what, i, (long long)e, found, there);
+                         trial->what, i, (long long)e, found, (double)there);
         }
     }
     for (int i = 0; i < TRIAL_VALUES; i++)
         ls_free_aligned(data[i]);
+}
+
+/* Turns the op into one whose sums have no declared order. */
+static void bf16_trial_undeclare(struct ls_op *op)
+{
+    op->bf16 = false;
+    if (op->kind >= LS_OP_INNER_PRODUCT && op->kind <= LS_OP_INNER_PRODUCT_WEIGHTS)
+        op->attr.inner_product.portable = false;
+    else
+        op->attr.convolution.algorithm = LS_CONVOLUTION_AUTO;
+}
+
+static void bf16_trial_refer(struct bf16_trial *trial)
+{
+    const struct ls_op op = trial->op;
+    bf16_trial_refer_to(trial, true);
+    bf16_trial_undeclare(&trial->op);
+    bf16_trial_refer_to(trial, false);
+    trial->op = op;
 }
 
 /* With the instruction set in use. */

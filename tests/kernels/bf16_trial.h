@@ -1,7 +1,7 @@
 /* One op on bf16 numbers, or on fp32 numbers with the algorithm PORTABLE, carried out by the kernel
- * that the CPU's table has for it, on every instruction set: its outputs are compared with those of
- * the definition, bit by bit, and with the reference device's, within what rounding changes.
- * SPDX-License-Identifier: BSD-2-Clause */
+ * that the CPU's table has for it, on every instruction set, and by the reference device: its
+ * outputs are compared with those of the definition, bit by bit, and these with sums in double,
+ * within what rounding changes. SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_KERNELS_BF16_TRIAL_H
 #define LS_TESTS_KERNELS_BF16_TRIAL_H
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # precision: BF16 on ranks whose processors are of different types: one rank is pinned to a narrower
-# instruction set, and a snapshot goes on with another one. The same bytes as of one process.
+# instruction set, or computes on another device, and a snapshot goes on with another one. The same
+# bytes as of one process.
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck source=tests/support/ranks.sh
 . "${LOCKSTEP_SOURCE:?}/tests/support/ranks.sh" || exit 1
@@ -18,5 +19,9 @@ for kind in "${kinds[@]}"; do
         -n 1 "$LOCKSTEP" train "${common[@]}" --iterations 4 --workers 2 --isa avx2 : \
         -n 1 "$LOCKSTEP" train "${common[@]}" --iterations 4 --workers 1 --isa avx512
     compare "$kind, ranks of two instruction sets"
+    expect 0 '^Workers: 3 on 2 ranks ' -- "mpirun.$kind" \
+        -n 1 "$LOCKSTEP" train "${common[@]}" --iterations 4 --workers 2 --device reference : \
+        -n 1 "$LOCKSTEP" train "${common[@]}" --iterations 4 --workers 1
+    compare "$kind, ranks of two devices"
 done
 finish

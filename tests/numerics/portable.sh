@@ -74,7 +74,8 @@ for net in lenet quick norms; do
     verify $net.solver --iterations 2 --workers 1,2
     [ "$(hash)" != "$portable" ] || fail "$net: PORTABLE computes what AUTO does"
     verify portable_$net.solver --iterations 2 --workers 1,2 --device reference
-    [ "$(hash)" != "$portable" ] || fail "$net: the reference device is not a device of its own"
+    [ "$(hash)" = "$portable" ] || fail "$net: the reference device has other bits"
+    expect 0 '^Bits: any x86-64 computes the same$' -- "$LOCKSTEP" plan --solver portable_$net.solver --device reference
     expect 0 '^Bits: any x86-64 computes the same$' 'lockstep:portable:' '!Precision' -- "$LOCKSTEP" plan --solver portable_$net.solver
 done
 expect 0 '"any_processor": 1' -- "$LOCKSTEP" plan --solver portable_norms.solver --json
@@ -108,6 +109,12 @@ done
 more=(--iterations 2 --isa sse41) && train portable_norms.solver part
 more=(--iterations 3 --isa "${sets##*,}" --resume part_iter_2.safetensors) && train portable_norms.solver part '!numeric'
 cmp part_iter_3.safetensors all_iter_3.safetensors || fail "a resume with another instruction set is another training"
+
+more=(--iterations 2 --device reference) && train portable_norms.solver part
+more=(--iterations 3 --resume part_iter_2.safetensors) && train portable_norms.solver part '!numeric'
+cmp part_iter_3.safetensors all_iter_3.safetensors || fail "a resume from another device is another training"
+verify norms.solver --iterations 2 --workers 1,2 --device reference
+[ "$(hash)" != "$portable" ] || fail "the reference device makes all nets portable"
 
 # It belongs to the definition.
 grep -qa 'algorithm: PORTABLE' all_iter_3.safetensors || fail "a snapshot does not tell the algorithm"

@@ -28,6 +28,7 @@ verify fp32_solver.prototxt --workers 1,2
 [ -n "$bf16" ] || fail "no hash of a training in BF16"
 [ "$bf16" != "$fp32" ] || fail "BF16 computes what FP32 does: $bf16"
 verify bf16_solver.prototxt --workers 1,3 --ranks 1,2 --resume random:1 --device reference
+[ "$(hash)" = "$bf16" ] || fail "the reference device has other bits in BF16"
 
 # Figures near those of FP32, also where every micro-batch is audited.
 figures() { sed -nE 's/.*(Iteration [0-9]+).* (loss = [0-9.e+-]+)$/\1 \2/p' log; }
@@ -66,6 +67,14 @@ for unit in avx512_bf16 amx; do
     expect 0 -- "$LOCKSTEP" train --solver bf16_solver.prototxt --overwrite --snapshot-prefix n --iterations 3 --isa $unit
     cmp n_iter_3.safetensors c_iter_3.safetensors || fail "$unit gives another training"
 done
+
+# Nor is the device: what the reference device begins the CPU goes on with, and the other way.
+train bf16_solver.prototxt r --device reference
+cmp r_iter_3.safetensors c_iter_3.safetensors || fail "a snapshot of the reference device is another one"
+expect 0 -- "$LOCKSTEP" train --solver bf16_solver.prototxt --overwrite --snapshot-prefix d --iterations 2
+expect 0 '!numeric' -- "$LOCKSTEP" train --solver bf16_solver.prototxt --snapshot-prefix d \
+    --resume d_iter_2.safetensors --iterations 3 --device reference
+cmp d_iter_3.safetensors c_iter_3.safetensors || fail "a resume on another device is another training"
 
 # A layer in FP32 is another one in a training in BF16, and no other one in a training in FP32.
 sed 's/name: "pool1"/name: "pool1" precision: FP32/' lenet_train_test.prototxt >pool_train_test.prototxt

@@ -50,6 +50,7 @@ static const char *widest_isa(void)
 }
 
 static const struct ls_device_environment environment = {
+    .portable = true,
     .isa = isa_in_use,
     .widest_isa = widest_isa,
     .describe = ls_cpu_describe_library,

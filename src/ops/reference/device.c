@@ -1,12 +1,14 @@
 /* The reference device: kernels from the tables of this folder, gradients from factors, its name.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "base/thread.h"
+#include "ir/graph.h"
 #include "ir/layer.h"
-#include "ops/reference/reference.h"
+#include "ops/reference/portable.h"
 
 /* ---- Kernels --------------------------------------------------------------------------------- */
 
@@ -28,20 +30,43 @@ static const struct ls_compute ls_ref_gradients[LS_OP_KINDS] = {
     [LS_OP_RECORD] = {.run = record},
 };
 
-static const struct ls_compute *compute_of(enum ls_op_kind kind)
+/* Tables of all kinds, one behind the other. */
+static const struct ls_compute *find(const struct ls_compute *const *tables, size_t count,
+                                     enum ls_op_kind kind)
 {
-    const struct ls_compute *const tables[] = {ls_ref_elements, ls_ref_losses, ls_ref_norms,
-                                               ls_ref_windows, ls_ref_gradients};
     static const struct ls_compute none;
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+    for (size_t t = 0; t < count; t++)
         if (memcmp(&tables[t][kind], &none, sizeof none) != 0)
             return &tables[t][kind];
     return NULL;
 }
 
-static void add_terms(const struct ls_call *call)
+static const struct ls_compute *compute_of(enum ls_op_kind kind)
 {
-    const struct ls_compute *compute = compute_of(call->op->kind);
+    static const struct ls_compute *const tables[] = {ls_ref_elements, ls_ref_losses, ls_ref_norms,
+                                                      ls_ref_windows, ls_ref_gradients};
+    return find(tables, sizeof tables / sizeof *tables, kind);
+}
+
+/* Whether the bits of an op are declared for all devices. */
+static bool is_portable(const struct ls_op *op)
+{
+    return ls_op_is_portable_product(op) || (op->layer != NULL && op->layer->graph->portable);
+}
+
+/* How an op is computed. */
+static const struct ls_compute *choose(const struct ls_op *op)
+{
+    static const struct ls_compute *const tables[] = {ls_portable_elements, ls_portable_losses,
+                                                      ls_portable_norms, ls_portable_products,
+                                                      ls_portable_windows};
+    const struct ls_compute *found =
+        is_portable(op) ? find(tables, sizeof tables / sizeof *tables, op->kind) : NULL;
+    return found != NULL ? found : compute_of(op->kind);
+}
+
+static void add_terms(const struct ls_compute *compute, const struct ls_call *call)
+{
     for (int64_t i = 0; i < ls_size(call->op->input[0]); i++) {
         double term[2] = {0, 0};
         const int64_t to = compute->terms(call, i, term);
@@ -79,7 +104,10 @@ static int run(const struct ls_prepared *prepared, void *local, void *const *in,
             if (sum_bytes(op, k) > 0 && out[k] != NULL)
                 call.sum[k] = (double *)(void *)place;
         call.scratch = place;
-        (compute->add != NULL ? compute->add : add_terms)(&call);
+        if (compute->add != NULL)
+            compute->add(&call);
+        else
+            add_terms(compute, &call);
         round_sums(&call);
     } else if (compute->run != NULL) {
         compute->run(&call);
@@ -88,13 +116,15 @@ static int run(const struct ls_prepared *prepared, void *local, void *const *in,
     }
     for (int64_t i = 0; compute->element != NULL && i < ls_size(op->output[0]); i++)
         ((float *)out[0])[i] = (float)compute->element(&call, i);
+    for (int64_t i = 0; compute->number != NULL && i < ls_size(op->output[0]); i++)
+        ((float *)out[0])[i] = compute->number(&call, i);
     return 0;
 }
 
 static int prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     const struct ls_op *op = prepared->op;
-    const struct ls_compute *compute = compute_of(op->kind);
+    const struct ls_compute *compute = choose(op);
     prepared->state = (void *)compute;
     strcpy(prepared->implementation, "reference");
     if (compute->terms != NULL || compute->add != NULL)
@@ -146,12 +176,34 @@ static bool supports(const struct ls_op *op)
 
 /* ---- Gradients from factors ------------------------------------------------------------------ */
 
+/* The same of a portable inner product: in fp32, some rows in a chain, and these sums one after the
+ * other. */
+static float add_portable_rows(const struct ls_factoring *factoring,
+                               const struct ls_factor_rows *factors, const size_t *in, size_t out)
+{
+    enum { ROWS = 128 };
+    const int64_t *size = factoring->size;
+    float sum = 0, chain = 0;
+    for (size_t r = 0; r < factors->rows; r++) {
+        const float *x = factors->side[LS_FACTOR_INPUT] + r * (size_t)size[LS_FACTOR_INPUT];
+        const float *dy = factors->side[LS_FACTOR_OUTPUT] + r * (size_t)size[LS_FACTOR_OUTPUT];
+        chain = fmaf(in != NULL ? x[*in] : 1, dy[out], chain);
+        if ((r + 1) % ROWS != 0 && r + 1 < factors->rows)
+            continue;
+        sum = r < ROWS ? chain : sum + chain;
+        chain = 0;
+    }
+    return sum;
+}
+
 /* The sum over rows of x[in] dy[out], or of dy[out]. */
 static float add_rows(const struct ls_factoring *factoring, const struct ls_factor_rows *factors,
                       const size_t *in, size_t out)
 {
     const int64_t *size = factoring->size;
     double sum = 0;
+    if (factoring->portable)
+        return add_portable_rows(factoring, factors, in, out);
     for (size_t r = 0; r < factors->rows; r++) {
         const float *x = factors->side[LS_FACTOR_INPUT] + r * (size_t)size[LS_FACTOR_INPUT];
         const float *dy = factors->side[LS_FACTOR_OUTPUT] + r * (size_t)size[LS_FACTOR_OUTPUT];
@@ -200,6 +252,7 @@ static void name_device(struct ls_text *text)
 
 static const struct ls_device_environment environment = {
     .named = true,
+    .portable = true,
     .isa = isa,
     .widest_isa = isa,
     .describe = name_device,

@@ -6,44 +6,41 @@
 
 #include "ir/graph.h"
 #include "ir/layer.h"
-#include "ops/reference/reference.h"
+#include "ops/reference/norms.h"
 
 /* ---- By the batch ---------------------------------------------------------------------------- */
 
-/* A part of the micro-batch. By saved averages all of it is one. */
-static struct ls_part part_of(const struct ls_call *call, const struct ls_value *x, int p,
-                              int *count)
+int64_t ls_ref_rows(const struct ls_value *x)
+{
+    return x->rows > 0 ? x->rows : 1;
+}
+
+struct ls_part ls_ref_part(const struct ls_call *call, const struct ls_value *x, int p, int *count)
 {
     const int moments = call->op->attr.batch_norm.moments;
     *count = 1;
     if (moments < 0)
-        return (struct ls_part){.count = x->shape.dim[0]};
+        return (struct ls_part){.count = x->shape.dim[0] / ls_ref_rows(x)};
     const int grouping = call->op->layer->graph->syncs[moments].grouping;
     *count = call->context->parts[grouping].count;
     return call->context->parts[grouping].part[p];
 }
 
-static int64_t rows_of(const struct ls_value *x)
-{
-    return x->rows > 0 ? x->rows : 1;
-}
-
-/* Number j of channel c of a part of x. */
-static int64_t place_of(const struct ls_value *x, const struct ls_part *part, int64_t c, int64_t j)
+int64_t ls_ref_place(const struct ls_value *x, const struct ls_part *part, int64_t c, int64_t j)
 {
     const int64_t points = ls_shape_count(&x->shape, 2, x->shape.rank);
-    return ((part->first * rows_of(x) + j / points) * x->shape.dim[1] + c) * points + j % points;
+    return ((part->first * ls_ref_rows(x) + j / points) * x->shape.dim[1] + c) * points +
+           j % points;
 }
 
-/* Sets the row of partial results of part p to zeros and its count. */
-static double *start_row(const struct ls_call *call, const struct ls_value *x, int sync, int p,
+double *ls_ref_start_row(const struct ls_call *call, const struct ls_value *x, int sync, int p,
                          const struct ls_part *part)
 {
     const int64_t padded = ls_sync_round(x->shape.dim[1]), length = 2 * padded + LS_SYNC_ROW_END;
     double *row = call->context->partial[sync] + p * length;
     memset(row, 0, (size_t)length * sizeof *row);
     row[2 * padded] =
-        (double)(part->count * rows_of(x) * ls_shape_count(&x->shape, 2, x->shape.rank));
+        (double)(part->count * ls_ref_rows(x) * ls_shape_count(&x->shape, 2, x->shape.rank));
     return row;
 }
 
@@ -53,14 +50,14 @@ static void moments(const struct ls_call *call)
     const struct ls_value *x = call->op->input[0];
     const int64_t channels = x->shape.dim[1], padded = ls_sync_round(channels);
     for (int p = 0, parts = 1; p < parts; p++) {
-        const struct ls_part part = part_of(call, x, p, &parts);
-        double *row = start_row(call, x, call->op->attr.batch_norm.moments, p, &part);
+        const struct ls_part part = ls_ref_part(call, x, p, &parts);
+        double *row = ls_ref_start_row(call, x, call->op->attr.batch_norm.moments, p, &part);
         const int64_t count = (int64_t)row[2 * padded];
         for (int64_t c = 0; c < channels; c++) {
             for (int64_t j = 0; j < count; j++)
-                row[c] += ls_at(call, 0, place_of(x, &part, c, j)) / (double)count;
+                row[c] += ls_at(call, 0, ls_ref_place(x, &part, c, j)) / (double)count;
             for (int64_t j = 0; j < count; j++) {
-                const double apart = ls_at(call, 0, place_of(x, &part, c, j)) - row[c];
+                const double apart = ls_at(call, 0, ls_ref_place(x, &part, c, j)) - row[c];
                 row[padded + c] += apart * apart;
             }
         }
@@ -89,9 +86,9 @@ static struct normal normalise(const struct ls_call *call, int64_t i)
     double by = factor != NULL ? (double)*factor : 1, mean = 0, variance = 1;
     if (attr->moments >= 0) {
         int parts;
-        struct ls_part part = part_of(call, value, 0, &parts);
-        while (row >= (part.first + part.count) * rows_of(value))
-            part = part_of(call, value, ++normal.part, &parts);
+        struct ls_part part = ls_ref_part(call, value, 0, &parts);
+        while (row >= (part.first + part.count) * ls_ref_rows(value))
+            part = ls_ref_part(call, value, ++normal.part, &parts);
         const float *merged =
             call->context->merged[attr->moments] + part.merged * 4 * normal.padded;
         mean = (double)merged[c] + (double)merged[normal.padded + c];
@@ -131,8 +128,8 @@ static int64_t batch_norm_sums(const struct ls_call *call, int64_t i, double ter
     if (attr->sums < 0 || attr->moments < 0)
         return normal.c;
     for (int p = 0, parts = 1; i == 0 && p < parts; p++) {
-        const struct ls_part part = part_of(call, call->op->input[1], p, &parts);
-        start_row(call, call->op->input[1], attr->sums, p, &part);
+        const struct ls_part part = ls_ref_part(call, call->op->input[1], p, &parts);
+        ls_ref_start_row(call, call->op->input[1], attr->sums, p, &part);
     }
     double *row = call->context->partial[attr->sums] + normal.c;
     row += normal.part * (2 * normal.padded + LS_SYNC_ROW_END);
@@ -151,18 +148,14 @@ static double batch_norm_backward(const struct ls_call *call, int64_t i)
 
 /* ---- By sample ------------------------------------------------------------------------------- */
 
-enum { STATS = 4 };
-
-/* Numbers of a group of values. */
-static int64_t group_size(const struct ls_call *call)
+int64_t ls_ref_group_size(const struct ls_call *call)
 {
     const struct ls_normalize_attr *attr = &call->op->attr.normalize;
     const struct ls_axes axes = ls_axes(call->op->input[0], attr->axis, 1);
     return axes.dim / attr->groups * axes.inner;
 }
 
-/* Which number of scale and bias is for element i. */
-static int64_t factor_of(const struct ls_call *call, int64_t i)
+int64_t ls_ref_factor(const struct ls_call *call, int64_t i)
 {
     const struct ls_normalize_attr *attr = &call->op->attr.normalize;
     const struct ls_axes axes = ls_axes(call->op->input[0], attr->axis, 1);
@@ -174,16 +167,16 @@ static double x_hat(const float *stats, double x)
     return (x - (double)stats[0] - (double)stats[1]) * (double)stats[2];
 }
 
-static void measure(const struct ls_call *call, int64_t first, float stats[STATS])
+static void measure(const struct ls_call *call, int64_t first, float stats[LS_REF_STATS])
 {
     /* Larger ratios belong to deviations that are nothing but eps, where x^ is next to 0. */
     static const double largest_ratio = 1e30;
     const struct ls_normalize_attr *attr = &call->op->attr.normalize;
-    const double n = (double)group_size(call), eps = (double)attr->eps;
+    const double n = (double)ls_ref_group_size(call), eps = (double)attr->eps;
     double mean = 0, variance = 0;
-    for (int64_t i = 0; i < group_size(call); i++)
+    for (int64_t i = 0; i < ls_ref_group_size(call); i++)
         mean += ls_at(call, 0, first + i) / n;
-    for (int64_t i = 0; i < group_size(call); i++)
+    for (int64_t i = 0; i < ls_ref_group_size(call); i++)
         variance += (ls_at(call, 0, first + i) - mean) * (ls_at(call, 0, first + i) - mean) / n;
     const double root = sqrt(variance),
                  deviation = attr->behind ? root + eps : sqrt(variance + eps);
@@ -197,14 +190,14 @@ static void measure(const struct ls_call *call, int64_t first, float stats[STATS
 static void normalize(const struct ls_call *call)
 {
     const float *scale = ls_in(call, 1), *bias = ls_in(call, 2);
-    const int64_t n = group_size(call);
-    float stats[STATS] = {0};
+    const int64_t n = ls_ref_group_size(call);
+    float stats[LS_REF_STATS] = {0};
     for (int64_t i = 0; i < ls_size(call->op->input[0]); i++) {
-        const int64_t f = factor_of(call, i);
+        const int64_t f = ls_ref_factor(call, i);
         if (i % n == 0)
             measure(call, i, stats);
-        for (int64_t k = 0; i % n == 0 && k < STATS && call->sum[1] != NULL; k++)
-            call->sum[1][i / n * STATS + k] = (double)stats[k];
+        for (int64_t k = 0; i % n == 0 && k < LS_REF_STATS && call->sum[1] != NULL; k++)
+            call->sum[1][i / n * LS_REF_STATS + k] = (double)stats[k];
         call->sum[0][i] = (scale != NULL ? (double)scale[f] : 1) * x_hat(stats, ls_at(call, 0, i)) +
                           (bias != NULL ? (double)bias[f] : 0);
     }
@@ -214,13 +207,14 @@ static void normalize(const struct ls_call *call)
 static void normalize_data(const struct ls_call *call)
 {
     const float *scale = ls_in(call, 3), *stats = call->in[2];
-    const int64_t n = group_size(call);
-    for (int64_t first = 0; first < ls_size(call->op->input[0]); first += n, stats += STATS) {
+    const int64_t n = ls_ref_group_size(call);
+    for (int64_t first = 0; first < ls_size(call->op->input[0]);
+         first += n, stats += LS_REF_STATS) {
         double plain = 0, along = 0;
         for (int64_t i = first; i < first + 2 * n; i++) { /* the sums first, then dx */
             const int64_t at = i < first + n ? i : i - n;
             const double hat = x_hat(stats, ls_at(call, 1, at));
-            const double factor = scale != NULL ? (double)scale[factor_of(call, at)] : 1;
+            const double factor = scale != NULL ? (double)scale[ls_ref_factor(call, at)] : 1;
             const double dz = factor * ls_at(call, 0, at);
             plain += i == at ? dz / (double)n : 0;
             along += i == at ? dz * hat / (double)n * (double)stats[3] : 0;
@@ -231,10 +225,10 @@ static void normalize_data(const struct ls_call *call)
 
 static int64_t normalize_sums(const struct ls_call *call, int64_t i, double term[2])
 {
-    const float *stats = (const float *)call->in[2] + i / group_size(call) * STATS;
+    const float *stats = (const float *)call->in[2] + i / ls_ref_group_size(call) * LS_REF_STATS;
     term[1] = ls_at(call, 0, i);
     term[0] = term[1] * x_hat(stats, ls_at(call, 1, i));
-    return factor_of(call, i);
+    return ls_ref_factor(call, i);
 }
 
 /* ---- By what is around ----------------------------------------------------------------------- */

@@ -23,6 +23,8 @@ struct ls_call {
 struct ls_compute {
     /* Element i of output 0. */
     double (*element)(const struct ls_call *call, int64_t i);
+    /* The same in fp32. */
+    float (*number)(const struct ls_call *call, int64_t i);
     /* Element i of input 0 adds term[k] to the element of output k that is returned. */
     int64_t (*terms)(const struct ls_call *call, int64_t i, double term[2]);
     /* Adds to call->sum, which are zeros and become the outputs. */

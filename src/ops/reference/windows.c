@@ -11,25 +11,14 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <float.h>
 
-#include "ops/reference/reference.h"
+#include "ops/reference/windows.h"
 
-enum { AXES = 3 };
+enum { AXES = LS_REF_AXES };
 
-/* Windows that move over x and make y: sizes by axis, and in all; unused axes have windows of 1. */
-struct windows {
-    struct ls_window of;
-    int64_t x[AXES], y[AXES], x_points, y_points, k_points;
-};
-
-/* Positions of x and of the kernel that belong together. */
-struct pair {
-    int64_t x, k;
-};
-
-static struct windows make_windows(const struct ls_window *window, const struct ls_value *x,
-                                   const struct ls_value *y)
+struct ls_ref_windows ls_ref_windows_of(const struct ls_window *window, const struct ls_value *x,
+                                        const struct ls_value *y)
 {
-    struct windows windows = {*window, {1, 1, 1}, {1, 1, 1}, 1, 1, 1};
+    struct ls_ref_windows windows = {*window, {1, 1, 1}, {1, 1, 1}, 1, 1, 1};
     for (int a = 0; a < AXES; a++) {
         const int from = x->shape.rank - window->axes + a;
         const bool used = a < window->axes;
@@ -41,15 +30,15 @@ static struct windows make_windows(const struct ls_window *window, const struct 
 }
 
 /* Where the window of position `at` of y begins. */
-static void begin_window(const struct windows *windows, int64_t at, int64_t first[AXES])
+static void begin_window(const struct ls_ref_windows *windows, int64_t at, int64_t first[AXES])
 {
     const struct ls_window *of = &windows->of;
     for (int a = AXES - 1; a >= 0; at /= windows->y[a--])
         first[a] = a < of->axes ? at % windows->y[a] * of->stride[a] - of->pad[a] : 0;
 }
 
-/* Lists what belongs to position `at` of y, in the order of the kernel. */
-static int64_t list_pairs(const struct windows *windows, int64_t at, struct pair *pair)
+int64_t ls_ref_list_pairs(const struct ls_ref_windows *windows, int64_t at,
+                          struct ls_ref_pair *pair)
 {
     const struct ls_window *of = &windows->of;
     int64_t count = 0, first[AXES];
@@ -64,61 +53,106 @@ static int64_t list_pairs(const struct windows *windows, int64_t at, struct pair
             x += place * step;
         }
         if (inside)
-            pair[count++] = (struct pair){x, k};
+            pair[count++] = (struct ls_ref_pair){x, k};
     }
     return count;
 }
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-enum role { X, W, Y, ROLES };
+enum { ROLES = LS_REF_ROLES };
 
-/* What inputs 0 and 1 and output 0 of an op are. A deconvolution has x and y exchanged. */
-static const enum role roles[LS_OP_KINDS][ROLES] = {
-    [LS_OP_CONVOLUTION] = {X, W, Y},           [LS_OP_DECONVOLUTION] = {Y, W, X},
-    [LS_OP_CONVOLUTION_DATA] = {Y, W, X},      [LS_OP_DECONVOLUTION_DATA] = {X, W, Y},
-    [LS_OP_CONVOLUTION_WEIGHTS] = {X, Y, W},   [LS_OP_DECONVOLUTION_WEIGHTS] = {Y, X, W},
-    [LS_OP_INNER_PRODUCT] = {X, W, Y},         [LS_OP_INNER_PRODUCT_DATA] = {Y, W, X},
-    [LS_OP_INNER_PRODUCT_WEIGHTS] = {X, Y, W},
+#define ARE(first, second, result)                                                                 \
+    {                                                                                              \
+        LS_REF_##first, LS_REF_##second, LS_REF_##result                                           \
+    }
+
+const enum ls_ref_role ls_ref_roles[LS_OP_KINDS][LS_REF_ROLES] = {
+    [LS_OP_CONVOLUTION] = ARE(X, W, Y),           [LS_OP_DECONVOLUTION] = ARE(Y, W, X),
+    [LS_OP_CONVOLUTION_DATA] = ARE(Y, W, X),      [LS_OP_DECONVOLUTION_DATA] = ARE(X, W, Y),
+    [LS_OP_CONVOLUTION_WEIGHTS] = ARE(X, Y, W),   [LS_OP_DECONVOLUTION_WEIGHTS] = ARE(Y, X, W),
+    [LS_OP_INNER_PRODUCT] = ARE(X, W, Y),         [LS_OP_INNER_PRODUCT_DATA] = ARE(Y, W, X),
+    [LS_OP_INNER_PRODUCT_WEIGHTS] = ARE(X, Y, W),
 };
 
-/* A pass over x [n, channels, points], w and y: the products of two are added up in the third. */
+static struct ls_ref_product convolution_of(const struct ls_op *op)
+{
+    const struct ls_convolution_attr *attr = &op->attr.convolution;
+    const enum ls_ref_role *role = ls_ref_roles[op->kind];
+    const struct ls_value *const given[] = {op->input[0], op->input[1], op->output[0]};
+    const struct ls_value *value[ROLES];
+    for (int k = 0; k < ROLES; k++)
+        value[role[k]] = given[k];
+    const int axis = value[LS_REF_X]->shape.rank - attr->window.axes - 1; /* of channels */
+    struct ls_ref_product product = {
+        .windows = ls_ref_windows_of(&attr->window, value[LS_REF_X], value[LS_REF_Y]),
+        .x = ls_axes(value[LS_REF_X], axis, 1),
+        .y = ls_axes(value[LS_REF_Y], axis, 1),
+        .groups = attr->group,
+    };
+    product.w_in = product.windows.k_points;
+    product.w_out = product.x.dim / attr->group * product.w_in;
+    return product;
+}
+
+struct ls_ref_product ls_ref_product_of(const struct ls_op *op)
+{
+    const struct ls_inner_product_attr *attr = &op->attr.inner_product;
+    if (op->kind != LS_OP_INNER_PRODUCT && op->kind != LS_OP_INNER_PRODUCT_DATA &&
+        op->kind != LS_OP_INNER_PRODUCT_WEIGHTS)
+        return convolution_of(op);
+    return (struct ls_ref_product){
+        .windows = {.x = {1, 1, 1},
+                    .y = {1, 1, 1},
+                    .of = {.kernel = {1, 1, 1}},
+                    .x_points = 1,
+                    .y_points = 1,
+                    .k_points = 1},
+        .x = {attr->m, attr->k, 1},
+        .y = {attr->m, attr->n, 1},
+        .groups = 1,
+        .w_in = attr->transpose ? attr->n : 1,
+        .w_out = attr->transpose ? 1 : attr->k,
+    };
+}
+
+/* A pass over x, w and y: the products of two are added up in the third. */
 struct pass {
-    enum role result;
+    struct ls_ref_product of;
+    enum ls_ref_role result;
     const float *data[ROLES];
     double *sum;
-    struct ls_axes x, y;
-    int64_t groups, w_out, w_in; /* steps of w from one channel of y and of x to the next */
 };
 
 static struct pass make_pass(const struct ls_call *call)
 {
-    const enum role *role = roles[call->op->kind];
-    struct pass pass = {.result = role[2], .sum = call->sum[0], .groups = 1};
+    const enum ls_ref_role *role = ls_ref_roles[call->op->kind];
+    struct pass pass = {.of = ls_ref_product_of(call->op), .result = role[2], .sum = call->sum[0]};
     pass.data[role[0]] = call->in[0];
     pass.data[role[1]] = call->in[1];
     return pass;
 }
 
 /* Adds up for one position of y. */
-static void add_products(const struct pass *pass, int64_t position, const struct pair *pair,
+static void add_products(const struct pass *pass, int64_t position, const struct ls_ref_pair *pair,
                          int64_t pairs)
 {
-    const int64_t inputs = pass->x.dim / pass->groups, outputs = pass->y.dim / pass->groups;
-    const float *x = pass->data[X], *w = pass->data[W], *y = pass->data[Y];
+    const struct ls_axes x_of = pass->of.x, y_of = pass->of.y;
+    const int64_t inputs = x_of.dim / pass->of.groups, outputs = y_of.dim / pass->of.groups;
+    const float *x = pass->data[LS_REF_X], *w = pass->data[LS_REF_W], *y = pass->data[LS_REF_Y];
     double *sum = pass->sum;
-    for (int64_t i = 0; i < pass->x.outer * pass->y.dim; i++) {
-        const int64_t n = i / pass->y.dim, o = i % pass->y.dim, y_at = i * pass->y.inner + position;
+    for (int64_t i = 0; i < x_of.outer * y_of.dim; i++) {
+        const int64_t n = i / y_of.dim, o = i % y_of.dim, y_at = i * y_of.inner + position;
         for (int64_t c = 0; c < inputs; c++) {
-            const int64_t x_at = (n * pass->x.dim + o / outputs * inputs + c) * pass->x.inner;
-            const int64_t w_at = o * pass->w_out + c * pass->w_in;
+            const int64_t x_at = (n * x_of.dim + o / outputs * inputs + c) * x_of.inner;
+            const int64_t w_at = o * pass->of.w_out + c * pass->of.w_in;
             double total = 0;
-            for (int64_t p = 0; pass->result == Y && p < pairs; p++)
+            for (int64_t p = 0; pass->result == LS_REF_Y && p < pairs; p++)
                 total += (double)x[x_at + pair[p].x] * (double)w[w_at + pair[p].k];
-            sum[pass->result == Y ? y_at : 0] += total;
-            for (int64_t p = 0; pass->result == X && p < pairs; p++)
+            sum[pass->result == LS_REF_Y ? y_at : 0] += total;
+            for (int64_t p = 0; pass->result == LS_REF_X && p < pairs; p++)
                 sum[x_at + pair[p].x] += (double)y[y_at] * (double)w[w_at + pair[p].k];
-            for (int64_t p = 0; pass->result == W && p < pairs; p++)
+            for (int64_t p = 0; pass->result == LS_REF_W && p < pairs; p++)
                 sum[w_at + pair[p].k] += (double)y[y_at] * (double)x[x_at + pair[p].x];
         }
     }
@@ -127,7 +161,7 @@ static void add_products(const struct pass *pass, int64_t position, const struct
 /* Forward f(y + bias); to weights db, the sum of dy, which is input 1. `y` is the op's own. */
 static void finish(const struct ls_call *call, const struct ls_axes *y, bool relu, float slope)
 {
-    const bool weights = roles[call->op->kind][2] == W;
+    const bool weights = ls_ref_roles[call->op->kind][2] == LS_REF_W;
     const float *bias = weights ? NULL : ls_in(call, 2);
     for (int64_t i = 0; i < y->outer * y->dim * y->inner; i++) {
         const int64_t c = ls_along(y, i);
@@ -144,45 +178,29 @@ static void convolution(const struct ls_call *call)
 {
     const struct ls_op *op = call->op;
     const struct ls_convolution_attr *attr = &op->attr.convolution;
-    const enum role *role = roles[op->kind];
-    const struct ls_value *const given[] = {op->input[0], op->input[1], op->output[0]};
-    const struct ls_value *value[ROLES];
-    struct pass pass = make_pass(call);
-    for (int k = 0; k < ROLES; k++)
-        value[role[k]] = given[k];
-    const struct windows windows = make_windows(&attr->window, value[X], value[Y]);
-    const int axis = value[X]->shape.rank - attr->window.axes - 1; /* of channels */
-    pass.x = ls_axes(value[X], axis, 1);
-    pass.y = ls_axes(value[Y], axis, 1);
-    pass.groups = attr->group;
-    pass.w_in = windows.k_points;
-    pass.w_out = pass.x.dim / attr->group * windows.k_points;
-    for (int64_t at = 0; at < windows.y_points; at++)
-        add_products(&pass, at, call->scratch, list_pairs(&windows, at, call->scratch));
-    if (role[2] == W || op->kind == LS_OP_CONVOLUTION || op->kind == LS_OP_DECONVOLUTION)
-        finish(call, role[1] == X || role[2] == X ? &pass.x : &pass.y, attr->relu,
-               attr->relu_slope);
+    const enum ls_ref_role *role = ls_ref_roles[op->kind];
+    const struct pass pass = make_pass(call);
+    const struct ls_ref_windows *windows = &pass.of.windows;
+    for (int64_t at = 0; at < windows->y_points; at++)
+        add_products(&pass, at, call->scratch, ls_ref_list_pairs(windows, at, call->scratch));
+    if (role[2] == LS_REF_W || op->kind == LS_OP_CONVOLUTION || op->kind == LS_OP_DECONVOLUTION)
+        finish(call, role[1] == LS_REF_X || role[2] == LS_REF_X ? &pass.of.x : &pass.of.y,
+               attr->relu, attr->relu_slope);
 }
 
 static void inner_product(const struct ls_call *call)
 {
-    static const struct pair only = {0, 0};
+    static const struct ls_ref_pair only = {0, 0};
     const struct ls_inner_product_attr *attr = &call->op->attr.inner_product;
-    struct pass pass = make_pass(call);
-    pass.x = (struct ls_axes){attr->m, attr->k, 1};
-    pass.y = (struct ls_axes){attr->m, attr->n, 1};
-    pass.w_in = attr->transpose ? attr->n : 1;
-    pass.w_out = attr->transpose ? 1 : attr->k;
+    const struct pass pass = make_pass(call);
     add_products(&pass, 0, &only, 1);
     if (call->op->kind != LS_OP_INNER_PRODUCT_DATA)
-        finish(call, &pass.y, attr->relu, attr->relu_slope);
+        finish(call, &pass.of.y, attr->relu, attr->relu_slope);
 }
 
 /* ---- Pooling --------------------------------------------------------------------------------- */
 
-/* By what the average of output `at` is divided: positions of the window that lie in the padded
- * input, as Caffe counts them. */
-static double pool_size(const struct windows *windows, int64_t at)
+double ls_ref_pool_size(const struct ls_ref_windows *windows, int64_t at)
 {
     double size = 1;
     int64_t first[AXES];
@@ -202,18 +220,18 @@ static void pooling(const struct ls_call *call)
     const bool backward = op->kind == LS_OP_POOLING_BACKWARD;
     const bool maximum = op->attr.pooling.method == LS_POOL_MAX;
     const struct ls_value *x = backward ? op->output[0] : op->input[0];
-    const struct windows windows =
-        make_windows(&op->attr.pooling.window, x, backward ? op->input[0] : op->output[0]);
+    const struct ls_ref_windows windows =
+        ls_ref_windows_of(&op->attr.pooling.window, x, backward ? op->input[0] : op->output[0]);
     const int64_t planes = ls_shape_count(&x->shape, 0, 2);
     int32_t *index = maximum && backward ? call->in[1] : op->outputs > 1 ? call->out[1] : NULL;
-    struct pair *pair = call->scratch;
+    struct ls_ref_pair *pair = call->scratch;
     for (int64_t i = 0, pairs = 0; i < windows.y_points * planes; i++) {
         const int64_t at = i / planes, plane = i % planes, o = plane * windows.y_points + at;
-        const double size = maximum ? 1 : pool_size(&windows, at);
+        const double size = maximum ? 1 : ls_ref_pool_size(&windows, at);
         int64_t winner = -1;
         double sum = 0, largest = -(double)FLT_MAX;
         if (plane == 0)
-            pairs = list_pairs(&windows, at, pair);
+            pairs = ls_ref_list_pairs(&windows, at, pair);
         for (int64_t p = 0; p < pairs; p++) {
             const int64_t from = plane * windows.x_points + pair[p].x;
             if (backward && (!maximum || index[o] == pair[p].x))
@@ -232,26 +250,26 @@ static void pooling(const struct ls_call *call)
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-static size_t pair_bytes(const struct ls_op *op)
+size_t ls_ref_pair_bytes(const struct ls_op *op)
 {
     const bool pools = op->kind == LS_OP_POOLING || op->kind == LS_OP_POOLING_BACKWARD;
     const struct ls_window *of = pools ? &op->attr.pooling.window : &op->attr.convolution.window;
-    size_t bytes = sizeof(struct pair);
+    size_t bytes = sizeof(struct ls_ref_pair);
     for (int a = 0; a < of->axes; a++)
         bytes *= (size_t)of->kernel[a];
     return bytes;
 }
 
 const struct ls_compute ls_ref_windows[LS_OP_KINDS] = {
-    [LS_OP_CONVOLUTION] = {.add = convolution, .scratch = pair_bytes},
-    [LS_OP_CONVOLUTION_DATA] = {.add = convolution, .scratch = pair_bytes},
-    [LS_OP_CONVOLUTION_WEIGHTS] = {.add = convolution, .scratch = pair_bytes},
-    [LS_OP_DECONVOLUTION] = {.add = convolution, .scratch = pair_bytes},
-    [LS_OP_DECONVOLUTION_DATA] = {.add = convolution, .scratch = pair_bytes},
-    [LS_OP_DECONVOLUTION_WEIGHTS] = {.add = convolution, .scratch = pair_bytes},
+    [LS_OP_CONVOLUTION] = {.add = convolution, .scratch = ls_ref_pair_bytes},
+    [LS_OP_CONVOLUTION_DATA] = {.add = convolution, .scratch = ls_ref_pair_bytes},
+    [LS_OP_CONVOLUTION_WEIGHTS] = {.add = convolution, .scratch = ls_ref_pair_bytes},
+    [LS_OP_DECONVOLUTION] = {.add = convolution, .scratch = ls_ref_pair_bytes},
+    [LS_OP_DECONVOLUTION_DATA] = {.add = convolution, .scratch = ls_ref_pair_bytes},
+    [LS_OP_DECONVOLUTION_WEIGHTS] = {.add = convolution, .scratch = ls_ref_pair_bytes},
     [LS_OP_INNER_PRODUCT] = {.add = inner_product},
     [LS_OP_INNER_PRODUCT_DATA] = {.add = inner_product},
     [LS_OP_INNER_PRODUCT_WEIGHTS] = {.add = inner_product},
-    [LS_OP_POOLING] = {.add = pooling, .scratch = pair_bytes},
-    [LS_OP_POOLING_BACKWARD] = {.add = pooling, .scratch = pair_bytes},
+    [LS_OP_POOLING] = {.add = pooling, .scratch = ls_ref_pair_bytes},
+    [LS_OP_POOLING_BACKWARD] = {.add = pooling, .scratch = ls_ref_pair_bytes},
 };

@@ -96,12 +96,13 @@ static bool is_single(const struct convolution_size *size)
     return size->c == size->group && size->o == size->group;
 }
 
-static void add_term(const struct convolution_size *size, struct bf16_sum *sum, float a, float b)
+static void add_term(const struct convolution_size *size, struct ls_product_sum *sum, float a,
+                     float b)
 {
     if (is_single(size))
-        bf16_chain(sum, a, b);
+        ls_product_sum_chain(sum, a, b);
     else
-        bf16_add(sum, a, b);
+        ls_product_sum_add(sum, a, b);
 }
 
 /* y[n, o, at] without bias. */
@@ -110,7 +111,7 @@ static float sum_to_y(const struct scene *scene, int n, int o, const int at[3])
     const struct convolution_size *size = &scene->size;
     const int channels = size->c / size->group, g = o / (size->o / size->group);
     const int64_t taps = volume(size->kernel);
-    struct bf16_sum sum = {.c = 0};
+    struct ls_product_sum sum = {.sum = 0};
     for (int64_t tap = 0; tap < taps; tap++) {
         int k[3], from[3];
         split(tap, size->kernel, k);
@@ -120,7 +121,7 @@ static float sum_to_y(const struct scene *scene, int n, int o, const int at[3])
             add_term(size, &sum, scene->w[((int64_t)o * channels + c) * taps + tap],
                      element(scene->x, size->c, size->in, n, g * channels + c, from));
     }
-    return bf16_end(&sum);
+    return ls_product_sum_end(&sum);
 }
 
 /* dx[n, c, at]: what comes from dy over the taps that reach this class of positions. */
@@ -130,7 +131,7 @@ static float sum_to_x(const struct scene *scene, int n, int c, const int at[3])
     const int channels = size->c / size->group, outputs = size->o / size->group;
     const int g = c / channels;
     const int64_t taps = volume(size->kernel);
-    struct bf16_sum sum = {.c = 0};
+    struct ls_product_sum sum = {.sum = 0};
     for (int64_t tap = 0; tap < taps; tap++) {
         int k[3], from[3];
         bool reaches = true;
@@ -145,14 +146,14 @@ static float sum_to_x(const struct scene *scene, int n, int c, const int at[3])
                      scene->w[((int64_t)(g * outputs + o) * channels + c % channels) * taps + tap],
                      element(scene->y, size->o, size->out, n, g * outputs + o, from));
     }
-    return bf16_end(&sum);
+    return ls_product_sum_end(&sum);
 }
 
 static float sum_to_w(const struct scene *scene, int o, int c, int64_t tap)
 {
     const struct convolution_size *size = &scene->size;
     const int channels = size->c / size->group, g = o / (size->o / size->group);
-    struct bf16_sum sum = {.c = 0};
+    struct ls_product_sum sum = {.sum = 0};
     int k[3], at[3], from[3];
     split(tap, size->kernel, k);
     for (int n = 0; n < size->n; n++)
@@ -160,20 +161,20 @@ static float sum_to_w(const struct scene *scene, int o, int c, int64_t tap)
             split(p, size->out, at);
             for (int i = 0; i < 3; i++)
                 from[i] = at[i] * size->stride[i] + k[i] * size->dilation[i] - size->pad[i];
-            bf16_add(&sum, element(scene->y, size->o, size->out, n, o, at),
-                     element(scene->x, size->c, size->in, n, g * channels + c, from));
+            ls_product_sum_add(&sum, element(scene->y, size->o, size->out, n, o, at),
+                               element(scene->x, size->c, size->in, n, g * channels + c, from));
         }
-    return bf16_end(&sum);
+    return ls_product_sum_end(&sum);
 }
 
 /* The sum of a channel of a tensor over samples and positions. */
 static float sum_channel(const float *data, int samples, int channels, int64_t plane, int c)
 {
-    struct bf16_sum sum = {.c = 0};
+    struct ls_product_sum sum = {.sum = 0};
     for (int n = 0; n < samples; n++)
         for (int64_t p = 0; p < plane; p++)
-            bf16_add(&sum, data[((int64_t)n * channels + c) * plane + p], 1);
-    return bf16_end(&sum);
+            ls_product_sum_add(&sum, data[((int64_t)n * channels + c) * plane + p], 1);
+    return ls_product_sum_end(&sum);
 }
 
 /* Bias, ReLU, rounding. */

@@ -42,10 +42,11 @@ static void define_y(const struct scene *scene, float *y)
 {
     for (int64_t m = 0; m < scene->m; m++)
         for (int64_t n = 0; n < scene->n; n++) {
-            struct bf16_sum sum = {.c = 0};
+            struct ls_product_sum sum = {.sum = 0};
             for (int64_t k = 0; k < scene->k; k++)
-                bf16_add(&sum, scene->x[m * scene->k + k], scene->w[weight_at(scene, n, k)]);
-            *y++ = finish(scene, bf16_end(&sum), true, n);
+                ls_product_sum_add(&sum, scene->x[m * scene->k + k],
+                                   scene->w[weight_at(scene, n, k)]);
+            *y++ = finish(scene, ls_product_sum_end(&sum), true, n);
         }
 }
 
@@ -53,25 +54,26 @@ static void define_x(const struct scene *scene, float *dx)
 {
     for (int64_t m = 0; m < scene->m; m++)
         for (int64_t k = 0; k < scene->k; k++) {
-            struct bf16_sum sum = {.c = 0};
+            struct ls_product_sum sum = {.sum = 0};
             for (int64_t n = 0; n < scene->n; n++)
-                bf16_add(&sum, scene->y[m * scene->n + n], scene->w[weight_at(scene, n, k)]);
-            *dx++ = finish(scene, bf16_end(&sum), false, k);
+                ls_product_sum_add(&sum, scene->y[m * scene->n + n],
+                                   scene->w[weight_at(scene, n, k)]);
+            *dx++ = finish(scene, ls_product_sum_end(&sum), false, k);
         }
 }
 
 static void define_w(const struct scene *scene, float *dw, float *db)
 {
     for (int64_t n = 0; n < scene->n; n++) {
-        struct bf16_sum bias = {.c = 0};
+        struct ls_product_sum bias = {.sum = 0};
         for (int64_t m = 0; m < scene->m; m++)
-            bf16_add(&bias, scene->y[m * scene->n + n], 1);
-        db[n] = bf16_end(&bias);
+            ls_product_sum_add(&bias, scene->y[m * scene->n + n], 1);
+        db[n] = ls_product_sum_end(&bias);
         for (int64_t k = 0; k < scene->k; k++) {
-            struct bf16_sum sum = {.c = 0};
+            struct ls_product_sum sum = {.sum = 0};
             for (int64_t m = 0; m < scene->m; m++)
-                bf16_add(&sum, scene->y[m * scene->n + n], scene->x[m * scene->k + k]);
-            dw[weight_at(scene, n, k)] = bf16_end(&sum);
+                ls_product_sum_add(&sum, scene->y[m * scene->n + n], scene->x[m * scene->k + k]);
+            dw[weight_at(scene, n, k)] = ls_product_sum_end(&sum);
         }
     }
 }

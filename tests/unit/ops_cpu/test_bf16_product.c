@@ -28,10 +28,10 @@ static const char *const kind_names[KINDS] = {"near 1", "all exponents", "near t
 /* The sum of a[k] b[k] by the definition. */
 static float defined(const float *a, const float *b, size_t depth)
 {
-    struct bf16_sum sum = {.c = 0};
+    struct ls_product_sum sum = {.sum = 0};
     for (size_t k = 0; k < depth; k++)
-        bf16_add(&sum, a[k], b[k]);
-    return bf16_end(&sum);
+        ls_product_sum_add(&sum, a[k], b[k]);
+    return ls_product_sum_end(&sum);
 }
 
 /* ---- Operands -------------------------------------------------------------------------------- */
