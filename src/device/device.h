@@ -49,12 +49,12 @@ struct ls_device {
                               const float *laid_out, float *plain, struct ls_error *error);
     /* Makes ready what converts a parameter, fp32 in its own layout, to the layout and type that a
      * kernel asked for; LOCKSTEP_INTERNAL if there is no such conversion. It runs after every
-     * update, on one thread at a time, and allocates nothing then; false: it failed, which it has
-     * no reason to. */
+     * update, on one thread at a time, and allocates nothing then. */
     int (*converter_new)(const struct ls_layout *from, const struct ls_layout *to,
                          const struct ls_shape *shape, enum ls_dtype type,
                          struct ls_converter **converter, struct ls_error *error);
-    bool (*converter_run)(struct ls_converter *converter, const float *source, void *target);
+    int (*converter_run)(struct ls_converter *converter, const float *source, void *target,
+                         struct ls_error *error);
     void (*converter_free)(struct ls_converter *converter);
     /* Merges the rows of a group's parts, `count` of them in order, for channels [begin, end)
      * (multiples of LS_SYNC_BLOCK), along the binary tree: neighbours first. `merged` is the

@@ -198,11 +198,13 @@ int ls_plain_converter_new(const struct ls_layout *from, const struct ls_layout 
     return 0;
 }
 
-bool ls_plain_converter_run(struct ls_converter *opaque, const float *source, void *target)
+int ls_plain_converter_run(struct ls_converter *opaque, const float *source, void *target,
+                           struct ls_error *error)
 {
+    (void)error;
     const struct plain_converter *converter = (const void *)opaque;
     ls_dtype_convert(LS_F32, source, converter->type, target, converter->elements);
-    return true;
+    return 0;
 }
 
 void ls_plain_converter_free(struct ls_converter *converter)

@@ -32,7 +32,8 @@ int ls_plain_parameter(const struct ls_layout *layout, const struct ls_shape *sh
 int ls_plain_converter_new(const struct ls_layout *from, const struct ls_layout *to,
                            const struct ls_shape *shape, enum ls_dtype type,
                            struct ls_converter **converter, struct ls_error *error);
-bool ls_plain_converter_run(struct ls_converter *converter, const float *source, void *target);
+int ls_plain_converter_run(struct ls_converter *converter, const float *source, void *target,
+                           struct ls_error *error);
 void ls_plain_converter_free(struct ls_converter *converter);
 
 #endif

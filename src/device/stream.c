@@ -51,12 +51,6 @@ static int thread_event_record(struct ls_event *event, struct ls_stream *stream,
     return 0;
 }
 
-static bool thread_event_done(const struct ls_event *event)
-{
-    (void)event;
-    return true;
-}
-
 static int thread_event_wait(struct ls_event *event, struct ls_error *error)
 {
     (void)event, (void)error;
@@ -70,6 +64,5 @@ const struct ls_device_streams ls_thread_streams = {
     .event_create = thread_event_create,
     .event_free = thread_event_free,
     .event_record = thread_event_record,
-    .event_done = thread_event_done,
     .event_wait = thread_event_wait,
 };

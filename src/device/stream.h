@@ -9,8 +9,6 @@
 #ifndef LS_DEVICE_STREAM_H
 #define LS_DEVICE_STREAM_H
 
-#include <stdbool.h>
-
 #include "base/error.h"
 
 struct ls_stream;
@@ -28,10 +26,8 @@ struct ls_device_streams {
     void (*event_free)(struct ls_event *event);
     /* By the thread that uses the stream. */
     int (*event_record)(struct ls_event *event, struct ls_stream *stream, struct ls_error *error);
-    /* Whether the stream has come so far; any thread may ask, and one that was never recorded is
-     * over. */
-    bool (*event_done)(const struct ls_event *event);
-    /* Any thread: returns when it is over, with the status of what failed before it. */
+    /* Any thread: returns when the stream has come so far, with the status of what failed before
+     * it; at once where the event was never recorded. */
     int (*event_wait)(struct ls_event *event, struct ls_error *error);
 };
 

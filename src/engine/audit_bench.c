@@ -92,7 +92,7 @@ void ls_audit_bench_compute(struct ls_pass *pass, struct ls_audit_bench *benches
 {
     struct ls_audit_bench *bench = &benches[worker];
     const struct ls_net_plan *plan = pass->units[unit].plan;
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     ls_audit_lines_clear(lines, line);
     memset(bench->record, 0, pass->record_size * sizeof *bench->record);
     if (ls_micro_batch_fetch(pass, bench->readers, unit, bench->inputs, error) != 0) {

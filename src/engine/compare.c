@@ -56,7 +56,7 @@ static void compare_hash_some(void *argument, int worker)
 {
     (void)worker;
     struct comparison *comparison = argument;
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     size_t index;
     int status = 0;
     while (status == 0 && (index = atomic_fetch_add_explicit(

@@ -181,7 +181,7 @@ static void gather_run_tiles(const struct work *work)
                                    .out = gather->out,
                                    .scratch = plan->bindings[work->worker].arena +
                                               gather_step_of(work, unit)->scratch_offset};
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     for (;;) {
         tile.begin = columns * atomic_fetch_add_explicit(&gather->next, 1, memory_order_relaxed);
         if (tile.begin >= row.out)
@@ -204,7 +204,7 @@ void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment
     size_t first = ls_scheduler_next(&pass->scheduler, wave, wave->begin, LS_ANY_WORKER);
     if (first == wave->end)
         return; /* all are other ranks' */
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     gather_note(&work, first, gather_copy_rows(&work, false, error), error);
     if (worker == 0)
         atomic_store_explicit(&pass->engine->gather.next, 0, memory_order_relaxed);

@@ -18,7 +18,7 @@
 
 bool ls_micro_batch_take(struct ls_pass *pass, int worker, size_t unit)
 {
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     struct ls_engine *engine = pass->engine;
     const struct ls_unit *what = &pass->units[unit];
     if (engine->before_micro_batch != NULL)

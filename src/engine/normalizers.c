@@ -67,7 +67,7 @@ static void normalizers_count_units(void *argument, int worker)
     size_t unit;
     while ((unit = ls_scheduler_take(&pass->scheduler)) != SIZE_MAX) {
         const struct ls_unit *what = &pass->units[unit];
-        struct ls_error *error = ls_pass_error();
+        struct ls_error *error = ls_worker_error();
         if (ls_micro_batch_fetch(pass, readers, unit, inputs, error) != 0) {
             ls_read_note_bad(pass, unit, error);
             continue;

@@ -90,7 +90,7 @@ static void norms_measure_some(void *argument, int worker)
     struct measure *measure = argument;
     const struct ls_engine *engine = measure->engine;
     const struct ls_store *store = engine->store;
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     int status = 0;
     size_t index;
     while (status == 0 && ls_store_next_tile(store, &measure->next, engine->norms->owner,

@@ -158,7 +158,7 @@ static void optimizer_update_some(void *argument, int worker)
 {
     struct update *update = argument;
     const struct ls_engine *engine = update->engine;
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     int status = 0;
     size_t index;
     while (status == 0 && ls_store_next_tile(engine->store, &update->next, engine->optimizer->owner,

@@ -153,13 +153,6 @@ int ls_pass_make_ready(struct ls_pass *pass, struct ls_error *error)
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-struct ls_error *ls_pass_error(void)
-{
-    static _Thread_local struct ls_error error;
-    ls_error_clear(&error);
-    return &error;
-}
-
 void ls_pass_note_failure(struct ls_pass *pass, size_t unit, const struct ls_error *error)
 {
     pthread_mutex_lock(&pass->lock);

@@ -108,9 +108,6 @@ int ls_pass_finish(struct ls_pass *pass, struct ls_error *error);
 /* Merges the records of units [begin, end) along the binary tree; the result is in the first. */
 void ls_pass_merge_records(struct ls_pass *pass, size_t begin, size_t end);
 
-/* The calling thread's error, cleared, for a worker to fill; the next call returns the same one.
- * (There is one for each thread, because it is large.) */
-struct ls_error *ls_pass_error(void);
 /* A failure keeps workers from beginning a wave. It is noted only where a barrier follows before
  * workers read `failed_unit`, or where no worker waits for another. What the device could not
  * compute may be noted at any time: the pass goes on, and fails when all units have run. */

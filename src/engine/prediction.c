@@ -251,7 +251,7 @@ static int prediction_run_sample(const struct samples *samples, size_t sample, i
 static void prediction_run_some(void *argument, int worker)
 {
     struct samples *samples = argument;
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     int status = 0;
     for (size_t i; status == 0 && (i = atomic_fetch_add(&samples->next, 1)) < samples->count;)
         status = prediction_run_sample(samples, i, worker, error);

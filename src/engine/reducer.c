@@ -26,10 +26,9 @@ struct ls_reducer {
     struct ls_mirror flat;         /* the store's weights, which messages are sent from */
     struct ls_collective *weights; /* by bucket */
     size_t bucket_count;
-    size_t *blocks;             /* [2 * ranks]: of the collective of weights that is started */
-    _Atomic bool not_converted; /* a view of weights that have arrived */
-    _Atomic int status;         /* of the device, where the progress thread moved weights */
-    struct note *notes;         /* of this rank, then of all */
+    size_t *blocks;     /* [2 * ranks]: of the collective of weights that is started */
+    _Atomic int status; /* of the device, where the progress thread moved or converted weights */
+    struct note *notes; /* of this rank, then of all */
     int64_t iteration;
 };
 
@@ -83,8 +82,8 @@ static void reducer_finish_weights(struct ls_collective *collective)
     const size_t size = ls_dtype_size(LS_F32);
     const size_t begin = cut[0] * size, end = cut[reducer->comm->size] * size;
     reducer_note_device(reducer, ls_mirror_write(&reducer->flat, begin, end - begin, NULL));
-    if (!ls_store_convert_bucket(reducer->store, (int)collective->index))
-        atomic_store(&reducer->not_converted, true);
+    reducer_note_device(reducer,
+                        ls_store_convert_bucket(reducer->store, (int)collective->index, NULL));
 }
 
 int ls_reducer_send_weights(struct ls_reducer *reducer, struct ls_error *error)
@@ -117,11 +116,7 @@ int ls_reducer_wait_all(struct ls_reducer *reducer, struct ls_error *error)
             ls_progress_thread_wait(reducer->comm->progress_thread, &reducer->weights[i], error));
     if (reducer == NULL)
         return 0;
-    LS_TRY(reducer_check_device(reducer, error));
-    if (!atomic_load(&reducer->not_converted))
-        return 0;
-    return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                   "cannot convert the weights to the layouts of the kernels");
+    return reducer_check_device(reducer, error);
 }
 
 /* For the store: see ls_store_send_from. */

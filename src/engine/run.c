@@ -53,7 +53,7 @@ static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, in
         ls_audit_listen(pass->audit, worker, unit, &listener, &run);
     if (LS_MUTANT(FORGETFUL) && worker != 0 && pass->engine->micro_batches[worker] % 3 == 0)
         return; /* workers lose a micro-batch now and then */
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     struct ls_unit *what = &pass->units[unit];
     if (!what->broken &&
         ls_micro_batch_compute(pass, what->plan, slot, segment, &run, error) != 0) {
@@ -99,7 +99,7 @@ static void run_all_known(void *user)
 static void run_open_round(struct ls_pass *pass, const struct ls_wave *round)
 {
     const struct ls_scheduler_listener listener = {run_want, run_all_known, pass};
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     if (ls_scheduler_open_round(&pass->scheduler, round, &listener, error) != 0)
         ls_pass_note_failure(pass, round->begin, error);
 }
@@ -107,7 +107,7 @@ static void run_open_round(struct ls_pass *pass, const struct ls_wave *round)
 /* After the last unit, if nothing failed: all ranks learn which rank ran which unit. */
 static void run_end_round(struct ls_pass *pass, size_t begin)
 {
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     if (pass->failed_unit == SIZE_MAX &&
         ls_work_queue_end(pass->engine->work_queue, pass->owners, error) != 0)
         ls_pass_note_failure(pass, begin, error);
@@ -123,7 +123,7 @@ static bool run_has_one_round(const struct ls_pass *pass)
 /* The next unit of a round, and its data; SIZE_MAX: there are none left, or some failed. */
 static size_t run_take_granted(struct ls_pass *pass, int worker)
 {
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     struct ls_wave next = {pass->scheduler.round_end, pass->scheduler.round_end};
     size_t unit;
     if (ls_scheduler_take_granted(&pass->scheduler, &unit, error) != 0) {
@@ -172,7 +172,7 @@ static void run_rounds(struct ls_pass *pass)
 /* Exchanges the partial results of a sync point with the other ranks. */
 static void run_share(struct ls_pass *pass, const struct ls_wave *wave, int sync)
 {
-    struct ls_error *error = ls_pass_error();
+    struct ls_error *error = ls_worker_error();
     struct ls_comm *comm = pass->engine->comm;
     const struct ls_sync *what = &ls_net_graph(pass->net)->syncs[sync];
     int status = what->kind != LS_SYNC_COUNT
@@ -189,7 +189,7 @@ static void run_merge(struct ls_pass *pass, const struct ls_wave *wave, int sync
     struct ls_profiler *profiler = ls_thread_pool_profiler(pass->engine->pool);
     uint64_t start = ls_profiler_start(profiler);
     if (ls_net_graph(pass->net)->syncs[sync].kind != LS_SYNC_COUNT) {
-        struct ls_error *error = ls_pass_error();
+        struct ls_error *error = ls_worker_error();
         if (ls_exchange_merge(pass->exchange, sync, wave->begin, wave->end, worker, error) != 0)
             ls_pass_note_broken(pass, wave->begin, error);
     } else if (worker == 0) {

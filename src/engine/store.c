@@ -277,18 +277,12 @@ void ls_store_free(struct ls_store *store)
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
-static bool store_convert_view(const struct ls_store *store, size_t index)
+static int store_convert_view(const struct ls_store *store, size_t index, struct ls_error *error)
 {
     const struct ls_view_memory *memory = &store->view_memory[index];
     int parameter = store->views->items[index].parameter->index;
     return store->device->converter_run(memory->converter, store->weights->of[parameter],
-                                        memory->numbers);
-}
-
-static int store_say_not_converted(struct ls_error *error)
-{
-    return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                   "cannot convert the weights to the layouts of the kernels");
+                                        memory->numbers, error);
 }
 
 static int store_open_view(const struct ls_store *store, const struct ls_view *view,
@@ -319,8 +313,7 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
     for (size_t i = store->view_count; i < count; i++) {
         LS_TRY(store_open_view(store, &store->views->items[i], &longer[i], error));
         store->view_count++;
-        if (!store_convert_view(store, i))
-            return store_say_not_converted(error);
+        LS_TRY(store_convert_view(store, i, error));
     }
     return 0;
 }
@@ -330,7 +323,7 @@ struct refresh {
     struct ls_profiler *profiler; /* or NULL */
     bool own;                     /* only those of weights that are not exchanged */
     _Atomic size_t next;
-    _Atomic bool failed;
+    struct ls_worker_failure failure;
 };
 
 /* The bucket in which the weights of a view are exchanged; -1: in none. */
@@ -343,19 +336,21 @@ static void store_refresh_some(void *argument, int worker)
 {
     struct refresh *refresh = argument;
     struct ls_store *store = refresh->store;
-    for (;;) {
+    struct ls_error *error = ls_worker_error();
+    int status = 0;
+    while (status == 0) {
         size_t i = atomic_fetch_add(&refresh->next, 1);
         if (i >= store->view_count)
-            return;
+            break;
         if (refresh->own && store_bucket_of_view(store, i) >= 0)
             continue;
         uint64_t start = ls_profiler_start(refresh->profiler);
-        if (!store_convert_view(store, i))
-            atomic_store(&refresh->failed, true);
+        status = store_convert_view(store, i, error);
         if (refresh->profiler != NULL)
             refresh->profiler->worker[worker].views[store->views->items[i].parameter->index] +=
                 ls_nanoseconds() - start;
     }
+    ls_worker_failure_note(&refresh->failure, status, error);
 }
 
 static int store_refresh(struct ls_store *store, struct ls_thread_pool *pool, bool own,
@@ -363,10 +358,12 @@ static int store_refresh(struct ls_store *store, struct ls_thread_pool *pool, bo
 {
     if (store->view_count == 0)
         return 0;
-    struct refresh refresh = {
-        .store = store, .profiler = ls_thread_pool_profiler(pool), .own = own};
+    struct refresh refresh = {.store = store,
+                              .profiler = ls_thread_pool_profiler(pool),
+                              .own = own,
+                              .failure = {.error = error}};
     ls_thread_pool_run(pool, store_refresh_some, &refresh);
-    return atomic_load(&refresh.failed) ? store_say_not_converted(error) : 0;
+    return atomic_load(&refresh.failure.status);
 }
 
 int ls_store_refresh_views(struct ls_store *store, struct ls_thread_pool *pool,
@@ -382,11 +379,10 @@ int ls_store_refresh_own_views(struct ls_store *store, struct ls_thread_pool *po
     return store_refresh(store, pool, store->weights->wait != NULL, error);
 }
 
-bool ls_store_convert_bucket(struct ls_store *store, int bucket)
+int ls_store_convert_bucket(struct ls_store *store, int bucket, struct ls_error *error)
 {
-    bool converted = true;
     for (size_t i = 0; i < store->view_count; i++)
         if (store_bucket_of_view(store, i) == bucket)
-            converted &= store_convert_view(store, i);
-    return converted;
+            LS_TRY(store_convert_view(store, i, error));
+    return 0;
 }

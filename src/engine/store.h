@@ -115,9 +115,8 @@ int ls_store_refresh_views(struct ls_store *store, struct ls_thread_pool *pool,
 /* After an update: only those of weights that are not exchanged. */
 int ls_store_refresh_own_views(struct ls_store *store, struct ls_thread_pool *pool,
                                struct ls_error *error);
-/* Those of the weights in a bucket of the flat array, when they have arrived; false: a view could
- * not be converted. */
-bool ls_store_convert_bucket(struct ls_store *store, int bucket);
+/* Those of the weights in a bucket of the flat array, when they have arrived. */
+int ls_store_convert_bucket(struct ls_store *store, int bucket, struct ls_error *error);
 
 enum ls_store_array { LS_WEIGHTS, LS_HISTORY_0, LS_HISTORY_1, LS_AVERAGE };
 /* The part of an array that this rank has: all weights, and its shard of the others. NULL where the

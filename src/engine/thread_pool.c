@@ -38,6 +38,13 @@ struct ls_thread_pool {
     cpu_set_t caller_cores;
 };
 
+struct ls_error *ls_worker_error(void)
+{
+    static _Thread_local struct ls_error error;
+    ls_error_clear(&error);
+    return &error;
+}
+
 void ls_worker_failure_note(struct ls_worker_failure *failure, int status,
                             const struct ls_error *error)
 {

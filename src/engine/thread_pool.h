@@ -29,6 +29,9 @@ void ls_thread_pool_run(struct ls_thread_pool *pool, void (*task)(void *argument
  * before is seen by all afterwards. */
 void ls_thread_pool_barrier(struct ls_thread_pool *pool);
 
+/* The calling thread's error, cleared, for a worker to fill; the next call returns the same one.
+ * (There is one for each thread, because it is large.) */
+struct ls_error *ls_worker_error(void);
 /* What went wrong in a task that several workers run: the failure that was noted first is kept. */
 struct ls_worker_failure {
     _Atomic int status;     /* 0: none */

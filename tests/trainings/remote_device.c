@@ -169,10 +169,11 @@ static int converter_new(const struct ls_layout *from, const struct ls_layout *t
     return ls_device_cpu.converter_new(from, to, shape, type, converter, error);
 }
 
-static bool converter_run(struct ls_converter *converter, const float *source, void *target)
+static int converter_run(struct ls_converter *converter, const float *source, void *target,
+                         struct ls_error *error)
 {
-    return !remote_call_fails(REMOTE_CONVERT) &&
-           ls_device_cpu.converter_run(converter, remote_near(source), remote_near(target));
+    REMOTE_MAY_FAIL(REMOTE_CONVERT, error);
+    return ls_device_cpu.converter_run(converter, remote_near(source), remote_near(target), error);
 }
 
 static int merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,

@@ -151,18 +151,6 @@ static int event_record(struct ls_event *public, struct ls_stream *stream, struc
     return 0;
 }
 
-static bool event_done(const struct ls_event *public)
-{
-    const struct remote_event *event = (const void *)public;
-    struct remote_stream *stream = atomic_load(&event->stream);
-    if (stream == NULL)
-        return true;
-    pthread_mutex_lock(&stream->lock);
-    bool done = stream->done >= atomic_load(&event->at);
-    pthread_mutex_unlock(&stream->lock);
-    return done;
-}
-
 static int event_wait(struct ls_event *public, struct ls_error *error)
 {
     struct remote_event *event = (void *)public;
@@ -180,6 +168,5 @@ const struct ls_device_streams remote_streams = {
     .event_create = event_create,
     .event_free = event_free,
     .event_record = event_record,
-    .event_done = event_done,
     .event_wait = event_wait,
 };

@@ -106,12 +106,13 @@ int ls_cpu_converter_new(const struct ls_layout *from, const struct ls_layout *t
     return status;
 }
 
-static bool run_ways(const struct ls_converter *converter, const float *source, void *target)
+static int run_ways(const struct ls_converter *converter, const float *source, void *target,
+                    struct ls_error *error)
 {
     if (converter->channels_last) {
         ls_cpu_round_channels_last(source, converter->n, converter->channels, converter->points,
                                    target);
-        return true;
+        return 0;
     }
     void *end = converter->last != NULL ? converter->last : target;
     for (int i = 0; i < converter->ways; i++) {
@@ -120,20 +121,21 @@ static bool run_ways(const struct ls_converter *converter, const float *source, 
         data[LS_SOURCE] = i == 0 ? (void *)(uintptr_t)source : converter->between;
         data[LS_TARGET] = last ? end : converter->between;
         if (ls_execution_run(converter->way[i].execution, data) != 0)
-            return false;
+            return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL, "oneDNN's reorder failed");
     }
     if (converter->ways == 0 || converter->last != NULL)
         ls_cpu_convert(LS_F32, converter->ways == 0 ? source : converter->last, converter->type,
                        target, converter->elements);
-    return true;
+    return 0;
 }
 
-bool ls_cpu_converter_run(struct ls_converter *converter, const float *source, void *target)
+int ls_cpu_converter_run(struct ls_converter *converter, const float *source, void *target,
+                         struct ls_error *error)
 {
     int threads = ls_onednn_one_thread();
-    bool good = run_ways(converter, source, target);
+    int status = run_ways(converter, source, target, error);
     ls_onednn_restore_threads(threads);
-    return good;
+    return status;
 }
 
 void ls_cpu_converter_free(struct ls_converter *converter)
@@ -156,9 +158,9 @@ int ls_cpu_parameter_convert(const struct ls_layout *from, const struct ls_layou
 {
     struct ls_converter *converter;
     LS_TRY(ls_cpu_converter_new(from, to, shape, LS_F32, &converter, error));
-    bool good = ls_cpu_converter_run(converter, source, target);
+    int status = ls_cpu_converter_run(converter, source, target, error);
     ls_cpu_converter_free(converter);
-    return good ? 0 : ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL, "oneDNN's reorder failed");
+    return status;
 }
 
 int ls_cpu_parameter_from_plain(const struct ls_layout *layout, const struct ls_shape *shape,

@@ -17,7 +17,8 @@ struct ls_converter;
 int ls_cpu_converter_new(const struct ls_layout *from, const struct ls_layout *to,
                          const struct ls_shape *shape, enum ls_dtype type,
                          struct ls_converter **converter, struct ls_error *error);
-bool ls_cpu_converter_run(struct ls_converter *converter, const float *source, void *target);
+int ls_cpu_converter_run(struct ls_converter *converter, const float *source, void *target,
+                         struct ls_error *error);
 void ls_cpu_converter_free(struct ls_converter *converter);
 
 /* A conversion that is needed once. */

@@ -190,7 +190,7 @@ static void check_view(const struct ls_shape *shape, const struct ls_layout *fro
         assert_int_equal(ls_cpu_parameter_from_plain(from, shape, plain, own, &error), 0);
         assert_int_equal(ls_cpu_parameter_from_plain(to, shape, plain, numbers, &error), 0);
         ls_dtype_convert(LS_F32, numbers, type, expected, elements);
-        assert_true(ls_cpu_converter_run(converter, own, view));
+        assert_int_equal(ls_cpu_converter_run(converter, own, view, &error), 0);
         assert_memory_equal(view, expected, elements * ls_dtype_size(type));
     }
     ls_cpu_converter_free(converter);
