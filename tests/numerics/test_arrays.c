@@ -47,12 +47,7 @@ static void loss_goes_down(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver("");
-    struct training *training = start(solver, 2, NULL, NULL);
-    step(training, 1);
-    double first = lockstep_trainer_loss(training->trainer);
-    step(training, 60);
-    assert_true(lockstep_trainer_loss(training->trainer) < 0.5 * first);
-    finish(training);
+    check_learns(solver, 61, 0.5);
     lockstep_solver_free(solver);
 }
 

@@ -102,23 +102,11 @@ static int train_with_tests(struct rank *rank, struct ls_trainer *trainer)
     return put_weights(rank, trainer);
 }
 
-/* The bytes of a process by itself on one worker; the caller frees them. */
-static struct bytes train_alone(const struct lockstep_solver *solver)
-{
-    struct job job = {.solver = solver, .ranks = 1, .workers = {1}, .act = train_with_tests};
-    struct rank rank;
-    run_job(&job, &rank);
-    if (rank.status != 0)
-        fail_msg("%s", rank.error->problems[0].message);
-    free(rank.error);
-    return rank.bytes;
-}
-
 static void check_jobs(const struct state_net *net)
 {
     struct lockstep_solver *solver = solver_of(net);
     remote_use(false);
-    struct bytes expected = train_alone(solver);
+    struct bytes expected = act_alone(solver, train_with_tests);
     for (int remote = 0; remote < 2; remote++)
         for (int j = 0; j < JOBS; j += 1 + remote) {
             struct job job = jobs[j];

@@ -128,12 +128,7 @@ static void loss_goes_down(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(STEPS, 1, "");
-    struct training *training = start(solver, 2, NULL, NULL);
-    step(training, 1);
-    double first = lockstep_trainer_loss(training->trainer);
-    step(training, 100);
-    assert_true(lockstep_trainer_loss(training->trainer) < 0.7 * first);
-    finish(training);
+    check_learns(solver, 101, 0.7);
     lockstep_solver_free(solver);
 }
 

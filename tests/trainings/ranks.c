@@ -143,15 +143,26 @@ void free_ranks(const struct job *job, struct rank *ranks)
     }
 }
 
-struct bytes run_alone(const struct lockstep_solver *solver, int updates)
+static struct bytes bytes_of(const struct job *job)
 {
-    struct job job = {.solver = solver, .ranks = 1, .workers = {1}, .updates = updates};
     struct rank rank;
-    run_job(&job, &rank);
+    run_job(job, &rank);
     if (rank.status != 0)
         fail_msg("%s", rank.error->problems[0].message);
     free(rank.error);
     return rank.bytes;
+}
+
+struct bytes run_alone(const struct lockstep_solver *solver, int updates)
+{
+    return bytes_of(
+        &(struct job){.solver = solver, .ranks = 1, .workers = {1}, .updates = updates});
+}
+
+struct bytes act_alone(const struct lockstep_solver *solver,
+                       int (*act)(struct rank *rank, struct ls_trainer *trainer))
+{
+    return bytes_of(&(struct job){.solver = solver, .ranks = 1, .workers = {1}, .act = act});
 }
 
 void check_job(const struct job *job, struct bytes expected, const char *what)

@@ -58,7 +58,10 @@ int put_weights(struct rank *rank, const struct ls_trainer *trainer);
 void run_job(const struct job *job, struct rank *ranks);
 void free_ranks(const struct job *job, struct rank *ranks);
 
-/* The bytes of a single process, which those of a job must equal; the caller frees them. */
+/* The bytes of a single process, which those of a job must equal; the caller frees them. It does so
+ * many updates, or what `act` does. */
+struct bytes act_alone(const struct lockstep_solver *solver,
+                       int (*act)(struct rank *rank, struct ls_trainer *trainer));
 struct bytes run_alone(const struct lockstep_solver *solver, int updates);
 
 /* Every rank of the job ends with the bytes of `expected`. */

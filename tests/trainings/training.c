@@ -227,6 +227,18 @@ void check_resumed(const struct lockstep_solver *solver, int64_t first, int64_t 
     free(expected.data);
 }
 
+void check_learns(const struct lockstep_solver *solver, int64_t updates, double part)
+{
+    struct training *training = start(solver, 2, NULL, NULL);
+    step(training, 1);
+    double first = lockstep_trainer_loss(training->trainer);
+    step(training, updates - 1);
+    double last = lockstep_trainer_loss(training->trainer);
+    if (!(last < part * first))
+        fail_msg("the loss is %g after %lld updates, from %g", last, (long long)updates, first);
+    finish(training);
+}
+
 void check_workers(const struct lockstep_solver *solver, const char *isa, int64_t updates)
 {
     static const int counts[] = {1, 2, 3, 5};

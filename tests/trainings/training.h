@@ -97,6 +97,9 @@ void check_same(struct bytes first, struct bytes other, const char *format, ...)
  * snapshot, has the bytes of one on one worker that was not interrupted. */
 void check_resumed(const struct lockstep_solver *solver, int64_t first, int64_t rest);
 
+/* After so many updates the loss is below `part` of that of the first one. */
+void check_learns(const struct lockstep_solver *solver, int64_t updates, double part);
+
 /* Trains on 1, 2, 3 and 5 workers, all of which run micro-batches: the bytes must be the same.
  * `isa` may be NULL. */
 void check_workers(const struct lockstep_solver *solver, const char *isa, int64_t updates);
