@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/tiles.h"
+#include "ops/cpu/vector/bf16_pooling.h"
 #include "ops/cpu/vector/pooling.h"
 #include "ops/cpu/vector/pooling_pairs.h"
 
@@ -19,6 +20,7 @@ struct pooling_state {
     struct ls_windows windows;
     const struct ls_vector_pooling_layout *loops;
     bool blank;  /* some windows are empty */
+    bool native; /* loops over bf16 as it lies do it */
     bool paired; /* `pairs` is what there is to do */
     struct ls_pairs pairs;
     int32_t *tables;
@@ -169,8 +171,9 @@ static bool find_pairs(struct pooling_state *state, const struct ls_op *op)
 /* A row of a narrow plane does not fill a register: then the lanes are planes. */
 static bool is_narrow(const struct pooling_state *state, const struct ls_op *op)
 {
-    return op->kind == LS_OP_POOLING && op->input[0]->type == LS_BF16 && !state->paired &&
-           state->windows.axis[2].out <= LANES && state->windows.planes >= LANES / 2;
+    return op->kind == LS_OP_POOLING && op->input[0]->type == LS_BF16 && !state->native &&
+           !state->paired && state->windows.axis[2].out <= LANES &&
+           state->windows.planes >= LANES / 2;
 }
 
 /* Takes the next `floats` of scratch memory. */
@@ -181,7 +184,8 @@ static size_t take_floats(size_t *taken, size_t floats)
     return place;
 }
 
-/* Some planes are converted together, so that small ones are not called for one by one. */
+/* Scratch memory for what is not native: some planes are converted together, so that small ones are
+ * not called for one by one. */
 static void place_planes(struct pooling_state *state, struct ls_prepared *prepared)
 {
     const int64_t larger = state->inside > state->outside ? state->inside : state->outside;
@@ -207,6 +211,16 @@ static int64_t next_planes(const struct pooling_state *state, int64_t p)
     return left < state->at_once ? left : state->at_once;
 }
 
+/* Scratch memory, in floats. */
+static size_t loop_scratch(const struct pooling_state *state, const struct ls_op *op)
+{
+    if (state->native)
+        return op->kind == LS_OP_POOLING ? 0 : (size_t)state->outside;
+    return op->kind == LS_OP_POOLING && !state->paired
+               ? (size_t)state->loops->scratch(&state->windows)
+               : 0;
+}
+
 static int pooling_prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     const struct ls_value *x = inner_value(prepared->op);
@@ -219,16 +233,16 @@ static int pooling_prepare(struct ls_prepared *prepared, struct ls_error *error)
     int64_t block = x->layout->block, channels = x->shape.dim[1];
     state->windows.planes = x->shape.dim[0] * ((channels + block - 1) / block);
     state->loops = loops_for(block);
-    state->paired = find_pairs(state, prepared->op);
+    state->native = x->type == LS_BF16 && block == 1 && ls_bf16_pooling_fits(&state->windows);
+    state->paired = !state->native && find_pairs(state, prepared->op);
     state->inside = (int64_t)ls_value_elements(x) / state->windows.planes;
     state->outside = (int64_t)ls_value_elements(outer_value(prepared->op)) / state->windows.planes;
     state->at_once = state->windows.planes;
     state->across = is_narrow(state, prepared->op);
     if (state->across)
         state->loops = &ls_vector_pooling()->blocked16;
-    if (prepared->op->kind == LS_OP_POOLING && !state->paired)
-        prepared->scratch_bytes = (size_t)state->loops->scratch(&state->windows) * sizeof(float);
-    if (x->type == LS_BF16)
+    prepared->scratch_bytes = loop_scratch(state, prepared->op) * sizeof(float);
+    if (x->type == LS_BF16 && !state->native)
         place_planes(state, prepared);
     return ls_own_prepare(prepared, error);
 }
@@ -304,6 +318,14 @@ static int pooling_run(const struct ls_prepared *prepared, void *local, void *co
     float *inner = (float *)scratch + state->inner_place;
     float *outer = (float *)scratch + state->outer_place;
     int32_t *index = op->outputs > 1 ? out[1] : NULL;
+    if (state->native && op->attr.pooling.method == LS_POOL_MAX) {
+        ls_vector_bf16_pooling()->maximum(&state->windows, in[0], out[0], index);
+        return 0;
+    }
+    if (state->native) {
+        ls_vector_bf16_pooling()->average(&state->windows, in[0], out[0]);
+        return 0;
+    }
     if (state->across) {
         pool_across(op, state, in, out, scratch);
         return 0;
@@ -351,6 +373,14 @@ static int pooling_backward_run(const struct ls_prepared *prepared, void *local,
     float *inner = (float *)scratch + state->inner_place;
     float *outer = (float *)scratch + state->outer_place;
     const int32_t *index = op->inputs > 1 ? in[1] : NULL;
+    if (state->native && op->attr.pooling.method == LS_POOL_MAX) {
+        ls_vector_bf16_pooling()->maximum_backward(&state->windows, in[0], index, out[0]);
+        return 0;
+    }
+    if (state->native) {
+        ls_vector_bf16_pooling()->average_backward(&state->windows, in[0], out[0], scratch);
+        return 0;
+    }
     for (int64_t p = 0, count; p < state->windows.planes; p += count) {
         count = next_planes(state, p);
         const size_t from = (size_t)(p * state->outside), to = (size_t)(p * state->inside);
