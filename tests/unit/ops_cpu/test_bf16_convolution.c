@@ -395,9 +395,11 @@ static void random_shapes_have_the_bits_of_the_definition(void **state)
     }
 }
 
-/* Rows longer than what is copied at a time, strides beyond the kernel, padding beyond the picture,
- * many samples of few positions; blocks of positions that end with the samples, planes that are
- * larger than what is copied at a time or have many rows; channels in fours and not. */
+/* Windows of one weight in samples of more positions than are read at a time, more weights of a
+ * window than lines are read at a time; rows longer than what is copied at a time, strides beyond
+ * the kernel, padding beyond the picture, many samples of few positions; blocks of positions that
+ * end with the samples, planes that are larger than what is copied at a time or have many rows;
+ * channels in fours and not. */
 static void named_shapes_have_the_bits_of_the_definition(void **state)
 {
     (void)state;
@@ -419,6 +421,8 @@ static void named_shapes_have_the_bits_of_the_definition(void **state)
         {2, 6, 40, 2, {1, 12, 12}, {1, 5, 5}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, {0}},
         {2, 3, 17, 1, {1, 1, 64}, {1, 1, 5}, {1, 1, 1}, {0, 0, 4}, {1, 1, 2}, {0}},
         {2, 4, 5, 1, {4, 6, 8}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}},
+        {2, 40, 24, 1, {1, 14, 15}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, {0}},
+        {2, 40, 33, 1, {1, 6, 7}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, {1, 1, 1}, {0}},
         {2, 7, 33, 1, {1, 16, 16}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, {0}},
         {1, 16, 3, 1, {1, 64, 48}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}, {0}},
         {1, 12, 3, 1, {5, 24, 20}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}},

@@ -21,8 +21,6 @@
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/primitive.h"
 
-enum { PIECE = 512, TOGETHER = 16 };
-
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -65,47 +63,11 @@ static struct places make_places(const struct ls_bf16_convolution *convolution,
     return places;
 }
 
-static void write_apart(const struct places *places, const float *bias, float *sums, int64_t at,
-                        int64_t count)
-{
-    uint16_t rounded[PIECE];
-    float finished[PIECE];
-    const struct ls_vector_bf16_ends *vector = ls_vector_bf16_ends();
-    for (int64_t i = 0; i < count; i += PIECE) {
-        const int64_t some = smaller(PIECE, count - i), step = places->step[2];
-        uint16_t *y = (uint16_t *)(void *)places->data + at + i * step;
-        float *z = (float *)(void *)places->data + at + i * step;
-        if (places->bf16) {
-            vector->row_to_bf16(places->ends, bias, sums + i, rounded, (size_t)some);
-            for (int64_t j = 0; j < some; j++)
-                y[j * step] = rounded[j];
-        } else {
-            vector->row_to_f32(places->ends, bias, sums + i, finished, (size_t)some);
-            for (int64_t j = 0; j < some; j++)
-                z[j * step] = finished[j];
-        }
-    }
-}
-
-/* `count` positions of one channel, from element `at` on. */
-static void write_piece(const struct places *places, const float *bias, float *sums, int64_t at,
-                        int64_t count)
-{
-    const struct ls_vector_bf16_ends *vector = ls_vector_bf16_ends();
-    if (places->step[2] != 1)
-        write_apart(places, bias, sums, at, count);
-    else if (places->bf16)
-        vector->row_to_bf16(places->ends, bias, sums, (uint16_t *)(void *)places->data + at,
-                            (size_t)count);
-    else
-        vector->row_to_f32(places->ends, bias, sums, (float *)(void *)places->data + at,
-                           (size_t)count);
-}
-
 static void write_positions(const struct ls_bf16_product *product, int64_t i, int64_t rows,
                             int64_t j, int64_t columns, float *tile, size_t pitch)
 {
     const struct places *places = product->user;
+    const struct ls_vector_bf16_ends *vector = ls_vector_bf16_ends();
     const int64_t *grid = places->grid, *step = places->step;
     for (int64_t done = 0, count; done < columns; done += count) {
         const int64_t begin = (j + done) % grid[2], row = (j + done) / grid[2];
@@ -113,9 +75,18 @@ static void write_positions(const struct ls_bf16_product *product, int64_t i, in
         count = smaller(grid[2] - begin, columns - done);
         const int64_t at = plane / grid[0] * places->sample + places->origin +
                            plane % grid[0] * step[0] + row % grid[1] * step[1] + begin * step[2];
-        for (int64_t r = 0; r < rows; r++)
-            write_piece(places, places->bias != NULL ? places->bias + i + r : NULL,
-                        tile + (size_t)r * pitch + done, at + (i + r) * places->plane, count);
+        const struct ls_bf16_block block = {.bias = places->bias != NULL ? places->bias + i : NULL,
+                                            .sums = tile + done,
+                                            .pitch = pitch,
+                                            .rows = (size_t)rows,
+                                            .columns = (size_t)count,
+                                            .to_pitch = (size_t)places->plane,
+                                            .step = (size_t)step[2]};
+        const int64_t to = at + i * places->plane;
+        if (places->bf16)
+            vector->block_to_bf16(places->ends, &block, (uint16_t *)(void *)places->data + to);
+        else
+            vector->block_to_f32(places->ends, &block, (float *)(void *)places->data + to);
     }
 }
 
@@ -150,6 +121,22 @@ static void read_weights(const struct ls_bf16_operand *operand, int64_t first, i
     }
 }
 
+/* Terms of one tap. */
+static const void *look_at_weights(const struct ls_bf16_operand *operand, int64_t first,
+                                   int64_t count, int64_t begin, int64_t end, size_t *pitch)
+{
+    const struct class_weights *weights = operand->user;
+    const int64_t lines = weights->convolution->x_channels;
+    const int64_t depth = weights->convolution->y_channels;
+    const int64_t filter = weights->convolution->taps * lines, tap = begin / depth;
+    (void)count;
+    if (end > (tap + 1) * depth)
+        return NULL;
+    *pitch = (size_t)filter;
+    return ls_bf16_element(weights->data, weights->convolution->f32,
+                           begin % depth * filter + weights->class->tap[tap] * lines + first);
+}
+
 static struct ls_bf16_operand weights_operand(const struct class_weights *weights)
 {
     const struct ls_bf16_convolution *convolution = weights->convolution;
@@ -157,6 +144,7 @@ static struct ls_bf16_operand weights_operand(const struct class_weights *weight
         return (struct ls_bf16_operand){.lines = convolution->x_channels,
                                         .by_term = true,
                                         .read = read_weights,
+                                        .look = look_at_weights,
                                         .user = weights};
     const int64_t filter = convolution->taps * convolution->x_channels;
     return (struct ls_bf16_operand){
@@ -209,33 +197,23 @@ static void run_positions(const struct ls_bf16_convolution *convolution, const v
 
 /* ---- By weights ------------------------------------------------------------------------------ */
 
-/* dw, and db behind it where there is a row of ones. */
+/* dw in the order of lines, and db behind it where there is a row of ones. */
 struct gradient {
-    float *dw;              /* of the group: [channel of y][channel of x][tap] */
-    float *db;              /* of the group; NULL: it is not wanted */
-    int64_t channels, taps; /* channels of x */
-    bool in_order;          /* dw lies in the order of terms: [channel of y][tap][channel of x] */
+    float *dw;      /* of the group: [channel of y][filter] */
+    float *db;      /* of the group; NULL: it is not wanted */
+    int64_t filter; /* weights of a channel of y */
 };
 
-/* Some columns at a time, whose cache lines stay until other rows have written theirs, too. */
 static void write_gradient(const struct ls_bf16_product *product, int64_t i, int64_t rows,
                            int64_t j, int64_t columns, float *tile, size_t pitch)
 {
     const struct gradient *gradient = product->user;
-    const int64_t channels = gradient->channels, taps = gradient->taps, filter = channels * taps;
-    for (int64_t begin = 0; begin < columns; begin += TOGETHER) {
-        const int64_t end = smaller(begin + TOGETHER, columns);
-        const float *from = tile;
-        for (int64_t row = i; row < i + rows; row++, from += pitch) {
-            const int64_t plain = row % channels * taps + row / channels;
-            float *to = row == filter
-                            ? gradient->db + j
-                            : gradient->dw + j * filter + (gradient->in_order ? row : plain);
-            const int64_t step = row == filter ? 1 : filter;
-            for (int64_t c = begin; c < end; c++)
-                to[c * step] = from[c];
-        }
-    }
+    const int64_t filter = gradient->filter, inside = smaller(rows, filter - i);
+    if (inside > 0)
+        ls_vector_bf16_ends()->turn(tile, pitch, (size_t)inside, (size_t)columns,
+                                    gradient->dw + j * filter + i, (size_t)filter);
+    if (inside < rows)
+        memcpy(gradient->db + j, tile + (size_t)inside * pitch, (size_t)columns * sizeof *tile);
 }
 
 /* The positions of a plane by themselves: a row for each channel of a group. */
@@ -265,11 +243,9 @@ static void run_weights(const struct ls_bf16_convolution *convolution, const voi
     struct ls_bf16_windows windows =
         ls_bf16_class_windows(convolution, &convolution->classes[0], x);
     struct ls_bf16_windows planes = whole_planes(convolution, convolution->y, out, y);
-    struct gradient gradient = {.dw = dw,
-                                .db = db,
-                                .channels = in,
-                                .taps = convolution->taps,
-                                .in_order = convolution->f32};
+    struct gradient gradient = {.dw = dw, .db = db, .filter = in * convolution->taps};
+    /* Gradients of bf16 lie in Caffe's order, those of fp32 in that of terms. */
+    windows.by_channel = !convolution->f32;
     windows.ones = db != NULL;
     for (int64_t g = 0; g < convolution->groups; g++) {
         const struct ls_bf16_product product = {.a = ls_bf16_rows(&windows),
@@ -281,7 +257,7 @@ static void run_weights(const struct ls_bf16_convolution *convolution, const voi
         ls_bf16_multiply(&product, scratch);
         ls_bf16_next_group(&windows);
         ls_bf16_next_group(&planes);
-        gradient.dw += out * in * convolution->taps;
+        gradient.dw += out * gradient.filter;
         gradient.db = db != NULL ? gradient.db + out : NULL;
     }
 }

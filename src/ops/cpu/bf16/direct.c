@@ -141,6 +141,9 @@ static bool is_small(const struct ls_bf16_convolution *convolution)
     for (int i = 0; i < 3; i++)
         if (convolution->stride[i] != 1)
             return false;
+    /* What one weight meets is in memory as a product wants it. */
+    if (!convolution->f32 && ls_cpu_unit() != LS_UNIT_NONE && convolution->taps == 1)
+        return false;
     return convolution->class_count == 1 &&
            (convolution->f32 ? ls_cpu_isa() >= LS_ISA_AVX2 : ls_cpu_unit() != LS_UNIT_AMX) &&
            (convolution->x_channels * convolution->taps + 1) * (convolution->y_channels + LANES) <=

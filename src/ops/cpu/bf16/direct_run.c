@@ -43,7 +43,7 @@ static void copy_positions(const struct ls_bf16_direct *direct, const struct ls_
 {
     const size_t channels = (size_t)direct->windows.channels,
                  row_pitch = ls_bf16_direct_pitch(direct);
-    ls_vector_bf16_windows()->copy(run, runs, data, plane, 1, channels, row, row_pitch);
+    ls_vector_bf16_windows()->copy(run, runs, data, plane, 1, channels, row, row_pitch, row_pitch);
     for (size_t c = 0; c < channels; c++, row += row_pitch, to += pitch)
         direct->pairs->pair_terms(row, (size_t)positions, to);
 }
@@ -186,7 +186,8 @@ static void write_tile(const struct ls_bf16_direct *direct, const struct target 
                                         .pitch = pitch,
                                         .rows = (size_t)direct->lines,
                                         .columns = (size_t)count,
-                                        .to_pitch = (size_t)target->plane};
+                                        .to_pitch = (size_t)target->plane,
+                                        .step = 1};
     const struct ls_bf16_ends *ends = &direct->convolution->ends;
     if (target->bf16)
         vector->block_to_bf16(ends, &block, (uint16_t *)(void *)target->data + first);

@@ -98,7 +98,12 @@ static struct ls_bf16_lines look_at(const struct part *part, const struct ls_bf1
         .by_term = operand->by_term, .lines = (size_t)count, .terms = (size_t)(end - begin)};
     const void *data = operand->data;
     size_t at = 0;
-    if (operand->read == NULL) {
+    const void *there = operand->look != NULL
+                            ? operand->look(operand, first, count, begin, end, &lines.pitch)
+                            : NULL;
+    if (there != NULL) {
+        data = there;
+    } else if (operand->read == NULL) {
         const int64_t row = operand->by_term ? begin : first;
         lines.pitch = operand->pitch;
         at = (size_t)row * lines.pitch + (size_t)(operand->by_term ? first : begin);

@@ -44,6 +44,10 @@ struct ls_bf16_operand {
      * uint16_t, or float, as the product says. */
     void (*read)(const struct ls_bf16_operand *operand, int64_t first, int64_t count, int64_t begin,
                  int64_t end, void *to, size_t pitch);
+    /* (optional) Beside `read`: where these elements lie in memory in this order already, and how
+     * far it is from a row to the next. NULL where they do not. */
+    const void *(*look)(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
+                        int64_t begin, int64_t end, size_t *pitch);
     /* Instead of `read`, where all lies in memory in this order: the first element, and elements
      * from a row to the next. */
     const void *data;

@@ -70,33 +70,49 @@ static struct ls_bf16_run meet(const struct ls_bf16_windows *windows, const stru
     return run;
 }
 
+/* `rows` channels from c on at a tap, in rows from `at` on, `pitch` apart and `width` wide. */
+static void read_tap(const struct ls_bf16_windows *windows, const struct piece *piece,
+                     size_t pieces, int64_t tap, int64_t c, int64_t rows, void *to, size_t at,
+                     size_t pitch, size_t width)
+{
+    struct ls_bf16_run run[PIECES_MAX];
+    const struct ls_vector_bf16_windows *vector = ls_vector_bf16_windows();
+    const int64_t plane = windows->plane, step = windows->step[2];
+    const void *data = ls_bf16_element(windows->data, windows->f32, c * plane);
+    for (size_t i = 0; i < pieces; i++)
+        run[i] = meet(windows, &piece[i], windows->offset[tap]);
+    if (windows->f32)
+        vector->copy_floats(run, pieces, data, plane, step, (size_t)rows, (float *)to + at, pitch);
+    else
+        vector->copy(run, pieces, data, plane, step, (size_t)rows, (uint16_t *)to + at, pitch,
+                     width);
+}
+
 /* Rows [begin, end) of columns [first, first + count). */
 static void read_block(const struct ls_bf16_windows *windows, int64_t begin, int64_t end,
                        int64_t first, int64_t count, void *to, size_t pitch)
 {
     struct piece piece[PIECES_MAX];
-    struct ls_bf16_run run[PIECES_MAX];
-    const struct ls_vector_bf16_windows *vector = ls_vector_bf16_windows();
     const size_t pieces = cut(windows, first, count, piece);
-    const int64_t channels = windows->channels;
-    int64_t row = begin;
-    while (row < end && row < windows->taps * channels) {
-        const int64_t tap = row / channels, c = row % channels;
-        const int64_t rows = smaller(channels - c, end - row);
-        for (size_t i = 0; i < pieces; i++)
-            run[i] = meet(windows, &piece[i], windows->offset[tap]);
-        const int64_t plane = windows->plane, step = windows->step[2];
-        const void *data = ls_bf16_element(windows->data, windows->f32, c * plane);
-        const size_t at = (size_t)(row - begin) * pitch;
-        if (windows->f32)
-            vector->copy_floats(run, pieces, data, plane, step, (size_t)rows, (float *)to + at,
-                                pitch);
-        else
-            vector->copy(run, pieces, data, plane, step, (size_t)rows, (uint16_t *)to + at, pitch);
-        row += rows;
+    const int64_t channels = windows->channels, taps = windows->taps;
+    const int64_t last = smaller(end, taps * channels);
+    if (windows->by_channel) {
+        for (int64_t tap = 0; tap < taps; tap++) {
+            const int64_t c = (begin - tap + taps - 1) / taps, row = c * taps + tap;
+            if (row < last)
+                read_tap(windows, piece, pieces, tap, c, (last - 1 - row) / taps + 1, to,
+                         (size_t)(row - begin) * pitch, (size_t)taps * pitch, pitch);
+        }
+    } else {
+        for (int64_t row = begin, rows; row < last; row += rows) {
+            rows = smaller(channels - row % channels, last - row);
+            read_tap(windows, piece, pieces, row / channels, row % channels, rows, to,
+                     (size_t)(row - begin) * pitch, pitch, pitch);
+        }
     }
-    if (row < end)
-        ls_bf16_put_ones(windows->f32, to, (size_t)(row - begin) * pitch, (size_t)count);
+    if (last < end)
+        ls_bf16_put_ones(windows->f32, to, (size_t)(smaller(last, end) - begin) * pitch,
+                         (size_t)count);
 }
 
 static void read_columns(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
@@ -111,11 +127,45 @@ static void read_rows(const struct ls_bf16_operand *operand, int64_t first, int6
     read_block(operand->user, first, first + count, begin, end - begin, to, pitch);
 }
 
+/* Whether each position meets the number at its own place, and planes are one row. */
+static bool is_one_row(const struct ls_bf16_windows *windows)
+{
+    const int64_t *extent = windows->extent, *grid = windows->grid, *offset = windows->offset[0];
+    return windows->taps == 1 && offset[0] == 0 && offset[1] == 0 && offset[2] == 0 &&
+           windows->step[2] == 1 && grid[0] == 1 && grid[1] == 1 && extent[0] == 1 &&
+           extent[1] == 1 && grid[2] == extent[2];
+}
+
+/* Columns [first, first + count) of channels [begin, end), if they are of one sample. */
+static const void *look(const struct ls_bf16_windows *windows, int64_t begin, int64_t end,
+                        int64_t first, int64_t count, size_t *pitch)
+{
+    const int64_t row = windows->grid[2], sample = first / row, at = first % row;
+    if (!is_one_row(windows) || end > windows->channels || at + count > row)
+        return NULL;
+    *pitch = (size_t)windows->plane;
+    return ls_bf16_element(windows->data, windows->f32,
+                           sample * windows->sample + begin * windows->plane + at);
+}
+
+static const void *look_at_columns(const struct ls_bf16_operand *operand, int64_t first,
+                                   int64_t count, int64_t begin, int64_t end, size_t *pitch)
+{
+    return look(operand->user, begin, end, first, count, pitch);
+}
+
+static const void *look_at_rows(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
+                                int64_t begin, int64_t end, size_t *pitch)
+{
+    return look(operand->user, first, first + count, begin, end - begin, pitch);
+}
+
 struct ls_bf16_operand ls_bf16_columns(const struct ls_bf16_windows *windows)
 {
     return (struct ls_bf16_operand){.lines = ls_bf16_positions(windows),
                                     .by_term = true,
                                     .read = read_columns,
+                                    .look = look_at_columns,
                                     .user = windows};
 }
 
@@ -124,6 +174,7 @@ struct ls_bf16_operand ls_bf16_rows(const struct ls_bf16_windows *windows)
     return (struct ls_bf16_operand){.lines =
                                         windows->taps * windows->channels + (windows->ones ? 1 : 0),
                                     .read = read_rows,
+                                    .look = look_at_rows,
                                     .user = windows};
 }
 

@@ -9,9 +9,10 @@
 #include "ops/cpu/bf16/product.h"
 #include "ops/cpu/vector/bf16_windows.h"
 
-/* A matrix with a row for each weight of a window (k, c), k * channels + c, and a column for each
- * position of a grid in each sample, in their order. Position p of sample n meets there the number
- * of channel c at p step + offset[k], +0 outside of what there is. */
+/* A matrix with a row for each weight of a window (k, c), k * channels + c, or c * taps + k if
+ * `by_channel`, and a column for each position of a grid in each sample, in their order. Position p
+ * of sample n meets there the number of channel c at p step + offset[k], +0 outside of what there
+ * is. */
 struct ls_bf16_windows {
     const void *data; /* channel 0 of sample 0 */
     bool f32;         /* it is fp32, else bf16 */
@@ -21,7 +22,8 @@ struct ls_bf16_windows {
     int64_t grid[3], step[3];
     int64_t channels, taps;
     const int64_t (*offset)[3]; /* by tap */
-    bool ones;                  /* one more row, of ones */
+    bool by_channel;
+    bool ones; /* one more row, of ones */
 };
 
 /* Behind the channels. */

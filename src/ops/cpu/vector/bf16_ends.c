@@ -1,7 +1,7 @@
 /* See bf16_ends.h. SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/bf16_ends.h"
 
-#include "ops/cpu/vector/lanes.h"
+#include "ops/cpu/vector/bf16_transpose.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
@@ -19,11 +19,15 @@ static ALWAYS_INLINE LS_REGISTER choose(LS_REGISTER z, LS_REGISTER below)
 #endif
 }
 
-/* What becomes of a register of sums. The flags are constants. */
-static ALWAYS_INLINE LS_REGISTER finish(LS_REGISTER sum, const float *bias, bool relu, float slope)
+/* What is added to a row: nothing, one number, or one for each element. */
+enum biases { NONE, ONE, EACH };
+
+/* What becomes of a register of sums. The flags are constants here and below. */
+static ALWAYS_INLINE LS_REGISTER finish(LS_REGISTER sum, enum biases biases, LS_REGISTER bias,
+                                        bool relu, float slope)
 {
-    if (bias != NULL)
-        sum = sum + LS_LOAD(bias);
+    if (biases != NONE)
+        sum = sum + bias;
     LS_REGISTER below = LS_SPREAD(0.0F);
     if (slope < 0 || slope > 0)
         below = LS_SPREAD(slope) * sum;
@@ -32,99 +36,225 @@ static ALWAYS_INLINE LS_REGISTER finish(LS_REGISTER sum, const float *bias, bool
     return sum;
 }
 
-/* One row. `bias` goes on by `step` from element to element: 1, or 0 where it holds a register of
- * the same. */
-static ALWAYS_INLINE void row(const struct ls_bf16_ends *ends, const float *bias, size_t step,
-                              const float *x, void *y, bool bf16, bool relu, size_t n)
+#if LS_ISA_IS(AVX512)
+
+/* The last elements of a row, less than a register of them. */
+static ALWAYS_INLINE void rest(const float *x, enum biases biases, const float *bias, void *y,
+                               bool bf16, bool relu, float slope, size_t left)
+{
+    const __mmask16 there = (__mmask16)((1U << left) - 1);
+    LS_REGISTER added = LS_SPREAD(0.0F);
+    if (biases == ONE)
+        added = LS_SPREAD(*bias);
+    if (biases == EACH)
+        added = _mm512_maskz_loadu_ps(there, bias);
+    const LS_REGISTER z = finish(_mm512_maskz_loadu_ps(there, x), biases, added, relu, slope);
+    uint16_t some[LS_WIDTH];
+    if (bf16) {
+        ls_store_bf16(some, z);
+        const __m256i rounded = _mm256_loadu_si256((const __m256i *)(const void *)some);
+        _mm256_mask_storeu_epi16(y, there, rounded);
+    } else {
+        _mm512_mask_storeu_ps(y, there, z);
+    }
+}
+
+#else
+
+static ALWAYS_INLINE void rest(const float *x, enum biases biases, const float *bias, void *y,
+                               bool bf16, bool relu, float slope, size_t left)
+{
+    float sums[LS_WIDTH] = {0}, each[LS_WIDTH] = {0};
+    uint16_t some[LS_WIDTH];
+    memcpy(sums, x, left * sizeof *sums);
+    LS_REGISTER added = LS_SPREAD(0.0F);
+    if (biases == ONE)
+        added = LS_SPREAD(*bias);
+    if (biases == EACH) {
+        memcpy(each, bias, left * sizeof *each);
+        added = LS_LOAD(each);
+    }
+    const LS_REGISTER z = finish(LS_LOAD(sums), biases, added, relu, slope);
+    ls_store_bf16(some, z);
+    LS_STORE(sums, z);
+    if (bf16)
+        memcpy(y, some, left * sizeof *some);
+    else
+        memcpy(y, sums, left * sizeof *sums);
+}
+
+#endif
+
+static ALWAYS_INLINE void row(const struct ls_bf16_ends *ends, enum biases biases,
+                              const float *bias, const float *x, void *y, bool bf16, bool relu,
+                              size_t n)
 {
     const float slope = ends->slope;
     uint16_t *rounded = y;
-    float *wide = y, rest[LS_WIDTH] = {0}, rest_bias[LS_WIDTH] = {0};
+    float *wide = y;
+    LS_REGISTER added = LS_SPREAD(0.0F);
+    if (biases == ONE)
+        added = LS_SPREAD(*bias);
     size_t i = 0;
     for (; i + LS_WIDTH <= n; i += LS_WIDTH) {
-        const LS_REGISTER z =
-            finish(LS_LOAD(x + i), bias != NULL ? bias + i * step : NULL, relu, slope);
+        if (biases == EACH)
+            added = LS_LOAD(bias + i);
+        const LS_REGISTER z = finish(LS_LOAD(x + i), biases, added, relu, slope);
         if (bf16)
             ls_store_bf16(rounded + i, z);
         else
             LS_STORE(wide + i, z);
     }
-    if (i == n)
-        return;
-    const size_t left = n - i;
-    uint16_t some[LS_WIDTH];
-    memcpy(rest, x + i, left * sizeof *rest);
-    if (bias != NULL)
-        memcpy(rest_bias, bias + i * step, left * sizeof *rest_bias);
-    const LS_REGISTER z = finish(LS_LOAD(rest), bias != NULL ? rest_bias : NULL, relu, slope);
-    ls_store_bf16(some, z);
-    LS_STORE(rest, z);
-    if (bf16)
-        memcpy(rounded + i, some, left * sizeof *some);
-    else
-        memcpy(wide + i, rest, left * sizeof *rest);
+    if (i < n)
+        rest(x + i, biases, biases == EACH ? bias + i : bias,
+             bf16 ? (void *)(rounded + i) : (void *)(wide + i), bf16, relu, slope, n - i);
 }
 
-static ALWAYS_INLINE void any_row(const struct ls_bf16_ends *ends, const float *bias, size_t step,
-                                  const float *x, void *y, bool bf16, size_t n)
+static ALWAYS_INLINE void any_row(const struct ls_bf16_ends *ends, enum biases biases,
+                                  const float *bias, const float *x, void *y, bool bf16, size_t n)
 {
-    if (ends->relu)
-        row(ends, bias, step, x, y, bf16, true, n);
+    if (bias == NULL && ends->relu)
+        row(ends, NONE, NULL, x, y, bf16, true, n);
+    else if (bias == NULL)
+        row(ends, NONE, NULL, x, y, bf16, false, n);
+    else if (ends->relu)
+        row(ends, biases, bias, x, y, bf16, true, n);
     else
-        row(ends, bias, step, x, y, bf16, false, n);
-}
-
-/* One bias for all. */
-static ALWAYS_INLINE void one_row(const struct ls_bf16_ends *ends, const float *bias,
-                                  const float *x, void *y, bool bf16, size_t n)
-{
-    float all[LS_WIDTH];
-    if (bias == NULL) {
-        any_row(ends, NULL, 0, x, y, bf16, n);
-        return;
-    }
-    LS_STORE(all, LS_SPREAD(*bias));
-    any_row(ends, all, 0, x, y, bf16, n);
+        row(ends, biases, bias, x, y, bf16, false, n);
 }
 
 static void to_bf16(const struct ls_bf16_ends *ends, const float *bias, const float *restrict x,
                     uint16_t *restrict y, size_t n)
 {
-    any_row(ends, bias, 1, x, y, true, n);
+    any_row(ends, EACH, bias, x, y, true, n);
 }
 
 static void to_f32(const struct ls_bf16_ends *ends, const float *bias, const float *restrict x,
                    float *restrict y, size_t n)
 {
-    any_row(ends, bias, 1, x, y, false, n);
+    any_row(ends, EACH, bias, x, y, false, n);
 }
 
 static void row_to_bf16(const struct ls_bf16_ends *ends, const float *bias, const float *restrict x,
                         uint16_t *restrict y, size_t n)
 {
-    one_row(ends, bias, x, y, true, n);
+    any_row(ends, ONE, bias, x, y, true, n);
 }
 
 static void row_to_f32(const struct ls_bf16_ends *ends, const float *bias, const float *restrict x,
                        float *restrict y, size_t n)
 {
-    one_row(ends, bias, x, y, false, n);
+    any_row(ends, ONE, bias, x, y, false, n);
+}
+
+/* ---- Blocks ---------------------------------------------------------------------------------- */
+
+enum { PIECE = 128 }; /* elements that are put apart together */
+
+#if LS_ISA_IS(AVX512)
+
+static inline void put_seconds(const uint16_t *from, uint16_t *to, size_t n)
+{
+    for (size_t i = 0; i < n; i += LS_WIDTH, to += 2 * LS_WIDTH) {
+        const __mmask32 seconds =
+            n - i >= LS_WIDTH ? 0x55555555U : 0x55555555U >> (32 - 2 * (n - i));
+        const __m256i some = _mm256_loadu_si256((const __m256i *)(const void *)(from + i));
+        _mm512_mask_storeu_epi16(to, seconds, _mm512_cvtepu16_epi32(some));
+    }
+}
+
+#endif
+
+static inline void put_apart(const uint16_t *from, uint16_t *to, size_t step, size_t n)
+{
+#if LS_ISA_IS(AVX512)
+    if (step == 2) {
+        put_seconds(from, to, n);
+        return;
+    }
+#endif
+    for (size_t i = 0; i < n; i++)
+        to[i * step] = from[i];
 }
 
 static void block_to_bf16(const struct ls_bf16_ends *ends, const struct ls_bf16_block *block,
                           uint16_t *y)
 {
-    const float *sums = block->sums;
-    for (size_t row = 0; row < block->rows; row++, sums += block->pitch, y += block->to_pitch)
-        row_to_bf16(ends, block->bias != NULL ? block->bias + row : NULL, sums, y, block->columns);
+    uint16_t some[PIECE];
+    const float *sums = block->sums, *bias = block->bias;
+    for (size_t r = 0; r < block->rows; r++, sums += block->pitch, y += block->to_pitch) {
+        if (block->step == 1)
+            row_to_bf16(ends, bias, sums, y, block->columns);
+        for (size_t i = 0, n; block->step != 1 && i < block->columns; i += n) {
+            n = block->columns - i < PIECE ? block->columns - i : PIECE;
+            row_to_bf16(ends, bias, sums + i, some, n);
+            put_apart(some, y + i * block->step, block->step, n);
+        }
+        bias += bias != NULL;
+    }
 }
 
 static void block_to_f32(const struct ls_bf16_ends *ends, const struct ls_bf16_block *block,
                          float *y)
 {
-    const float *sums = block->sums;
-    for (size_t row = 0; row < block->rows; row++, sums += block->pitch, y += block->to_pitch)
-        row_to_f32(ends, block->bias != NULL ? block->bias + row : NULL, sums, y, block->columns);
+    float some[PIECE];
+    const float *sums = block->sums, *bias = block->bias;
+    for (size_t r = 0; r < block->rows; r++, sums += block->pitch, y += block->to_pitch) {
+        if (block->step == 1)
+            row_to_f32(ends, bias, sums, y, block->columns);
+        for (size_t i = 0, n; block->step != 1 && i < block->columns; i += n) {
+            n = block->columns - i < PIECE ? block->columns - i : PIECE;
+            row_to_f32(ends, bias, sums + i, some, n);
+            for (size_t j = 0; j < n; j++)
+                y[(i + j) * block->step] = some[j];
+        }
+        bias += bias != NULL;
+    }
+}
+
+/* ---- Turned ---------------------------------------------------------------------------------- */
+
+#if LS_ISA_IS(AVX512)
+
+/* Up to WIDTH rows and columns. */
+static inline void turn_square(const float *x, size_t pitch, size_t rows, size_t columns, float *y,
+                               size_t y_pitch)
+{
+    const __mmask16 across = (__mmask16)(columns < WIDTH ? (1U << columns) - 1 : 0xffff);
+    const __mmask16 down = (__mmask16)(rows < WIDTH ? (1U << rows) - 1 : 0xffff);
+    __m512i square[WIDTH];
+    UNROLL
+    for (size_t i = 0; i < WIDTH; i++)
+        square[i] =
+            i < rows ? _mm512_maskz_loadu_epi32(across, x + i * pitch) : _mm512_setzero_si512();
+    transpose(square);
+    UNROLL
+    for (size_t i = 0; i < WIDTH; i++)
+        if (i < columns)
+            _mm512_mask_storeu_epi32(y + i * y_pitch, down, square[i]);
+}
+
+#else
+
+static inline void turn_square(const float *x, size_t pitch, size_t rows, size_t columns, float *y,
+                               size_t y_pitch)
+{
+    for (size_t c = 0; c < columns; c++)
+        for (size_t r = 0; r < rows; r++)
+            y[c * y_pitch + r] = x[r * pitch + c];
+}
+
+#endif
+
+/* Some columns at a time, whose cache lines stay until all rows are written. */
+static void turn(const float *x, size_t pitch, size_t rows, size_t columns, float *y,
+                 size_t y_pitch)
+{
+    enum { SIDE = 16 };
+    for (size_t c = 0; c < columns; c += SIDE)
+        for (size_t r = 0; r < rows; r += SIDE)
+            turn_square(x + r * pitch + c, pitch, rows - r < SIDE ? rows - r : SIDE,
+                        columns - c < SIDE ? columns - c : SIDE, y + c * y_pitch + r, y_pitch);
 }
 
 const struct ls_vector_bf16_ends LS_ISA_NAME(ls_vector_bf16_ends) = {
@@ -134,4 +264,5 @@ const struct ls_vector_bf16_ends LS_ISA_NAME(ls_vector_bf16_ends) = {
     .row_to_f32 = row_to_f32,
     .block_to_bf16 = block_to_bf16,
     .block_to_f32 = block_to_f32,
+    .turn = turn,
 };

@@ -15,11 +15,11 @@ struct ls_bf16_ends {
 };
 
 /* Rows of finished sums, with a bias for each (NULL: there is none), and how far it is from a row
- * to the next where they go. */
+ * to the next, and from a column to the next, where they go. What lies between columns stays. */
 struct ls_bf16_block {
     const float *bias;
     const float *sums; /* [rows][pitch] */
-    size_t pitch, rows, columns, to_pitch;
+    size_t pitch, rows, columns, to_pitch, step;
 };
 
 /* With n elements of `x`, and y apart from it. `bias` is one for each element; NULL:
@@ -38,6 +38,9 @@ struct ls_vector_bf16_ends {
                           uint16_t *y);
     void (*block_to_f32)(const struct ls_bf16_ends *ends, const struct ls_bf16_block *block,
                          float *y);
+    /* y[c * y_pitch + r] = x[r * pitch + c] */
+    void (*turn)(const float *x, size_t pitch, size_t rows, size_t columns, float *y,
+                 size_t y_pitch);
 };
 LS_VECTOR_TABLES(ls_vector_bf16_ends)
 

@@ -26,13 +26,13 @@ static inline __mmask32 between(int64_t begin, int64_t end)
 }
 
 /* The piece of a run from element `at` on. What it writes behind its end the next one overwrites,
- * or it lies behind the row, where anything may be written up to `pitch`. */
+ * or it lies behind the row, where anything may be written up to `width`. */
 static inline struct piece piece_of(const struct ls_bf16_run *run, int64_t at, int64_t step,
-                                    size_t pitch)
+                                    size_t width)
 {
     const int64_t length = run->head + run->count + run->tail;
     const int64_t begin = step * (run->head - at), end = begin + step * (run->count - 1) + 1;
-    const bool fits = (size_t)(run->to + at) + HALVES <= pitch;
+    const bool fits = (size_t)(run->to + at) + HALVES <= width;
     return (struct piece){.from = run->from - begin,
                           .low = between(begin, end),
                           .high = between(begin - HALVES, end - HALVES),
@@ -91,14 +91,14 @@ static inline void copy_run(const struct ls_bf16_run *run, const uint16_t *data,
 }
 
 static void copy(const struct ls_bf16_run *run, size_t runs, const uint16_t *data, int64_t plane,
-                 int64_t step, size_t rows, uint16_t *to, size_t pitch)
+                 int64_t step, size_t rows, uint16_t *to, size_t pitch, size_t width)
 {
 #if LS_ISA_IS(AVX512)
     if (step <= 2) {
         for (; runs > 0; runs--, run++) {
             const int64_t length = run->head + run->count + run->tail;
             for (int64_t at = 0; at < length; at += HALVES) {
-                const struct piece piece = piece_of(run, at, step, pitch);
+                const struct piece piece = piece_of(run, at, step, width);
                 if (step == 1)
                     copy_piece(&piece, data, plane, rows, to, pitch);
                 else
@@ -108,6 +108,7 @@ static void copy(const struct ls_bf16_run *run, size_t runs, const uint16_t *dat
         return;
     }
 #endif
+    (void)width;
     for (size_t row = 0; row < rows; row++, data += plane, to += pitch)
         for (size_t r = 0; r < runs; r++)
             copy_run(&run[r], data, step, to);

@@ -17,9 +17,9 @@ struct ls_bf16_run {
 
 struct ls_vector_bf16_windows {
     /* Fills `rows` rows, `pitch` apart, by `runs`, which follow each other; for each row `data` is
-     * `plane` elements further. */
+     * `plane` elements further. Behind the last run anything may be written up to `width`. */
     void (*copy)(const struct ls_bf16_run *run, size_t runs, const uint16_t *data, int64_t plane,
-                 int64_t step, size_t rows, uint16_t *to, size_t pitch);
+                 int64_t step, size_t rows, uint16_t *to, size_t pitch, size_t width);
     void (*copy_floats)(const struct ls_bf16_run *run, size_t runs, const float *data,
                         int64_t plane, int64_t step, size_t rows, float *to, size_t pitch);
 };
