@@ -19,7 +19,9 @@ int ls_item_layout_init(const struct ls_prefetcher_options *options, struct ls_i
     layout->datasets = ls_alloc(datasets, sizeof *layout->datasets);
     layout->inputs = ls_alloc(inputs, sizeof *layout->inputs);
     layout->runs = ls_alloc(inputs, sizeof *layout->runs);
-    if (layout->datasets == NULL || layout->inputs == NULL || layout->runs == NULL)
+    layout->rounded = ls_alloc(inputs, sizeof *layout->rounded);
+    if (layout->datasets == NULL || layout->inputs == NULL || layout->runs == NULL ||
+        layout->rounded == NULL)
         return ls_fail_memory(error, "a prefetcher of data");
     for (size_t i = 0; i < inputs; i++) {
         int dataset = options->inputs[i][0], tensor = options->inputs[i][1];
@@ -29,6 +31,7 @@ int ls_item_layout_init(const struct ls_prefetcher_options *options, struct ls_i
         layout->inputs[i][0] = dataset;
         layout->inputs[i][1] = tensor;
         layout->runs[i] = options->runs != NULL ? options->runs[i] : 1;
+        layout->rounded[i] = options->rounded != NULL && options->rounded[i];
     }
     for (size_t i = 0; i < datasets; i++) {
         layout->datasets[i] = options->datasets[i];
@@ -44,6 +47,7 @@ void ls_item_layout_free(struct ls_item_layout *layout)
     ls_free((void *)layout->datasets);
     ls_free(layout->inputs);
     ls_free(layout->runs);
+    ls_free(layout->rounded);
     *layout = (struct ls_item_layout){0};
 }
 
@@ -53,7 +57,19 @@ static size_t sample_bytes(const struct ls_item_layout *layout, int input, const
     const struct ls_dataset *dataset = layout->datasets[layout->inputs[input][0]];
     if (!ls_dataset_varies(dataset))
         shape = ls_dataset_shape(dataset);
-    return ls_dataset_tensor_bytes(dataset, layout->inputs[input][1], shape);
+    const size_t bytes = ls_dataset_tensor_bytes(dataset, layout->inputs[input][1], shape);
+    return layout->rounded[input] ? bytes / 2 : bytes;
+}
+
+size_t ls_item_rounded_bytes(const struct ls_item_layout *layout)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < layout->input_count; i++) {
+        const struct ls_dataset *dataset = layout->datasets[layout->inputs[i][0]];
+        if (layout->rounded[i])
+            bytes += 2 * sample_bytes(layout, i, ls_dataset_largest_shape(dataset));
+    }
+    return bytes;
 }
 
 int ls_item_input_bytes(const struct ls_item_layout *layout, int input, int64_t samples,
@@ -95,7 +111,8 @@ static uint32_t find_places(const struct ls_item_layout *layout,
         int tensor = layout->inputs[i][1];
         place[tensor] = (struct ls_sample_place){.tensor = item->input[i],
                                                  .bytes = sample_bytes(layout, i, item->shape),
-                                                 .runs = layout->runs[i]};
+                                                 .runs = layout->runs[i],
+                                                 .rounded = layout->rounded[i]};
         wanted |= LS_TENSOR(tensor);
     }
     return wanted;

@@ -13,6 +13,7 @@ struct ls_item_layout {
     int dataset_count;
     int (*inputs)[2]; /* by input: the data set, and which tensor of its samples */
     size_t *runs;     /* by input: in how many parts a sample lies (struct ls_sample_place) */
+    bool *rounded;    /* by input: fp32 that becomes bf16 */
     int input_count;
     struct ls_batching batching;
 };
@@ -26,6 +27,9 @@ void ls_item_layout_free(struct ls_item_layout *layout);
  * hold it. */
 int ls_item_input_bytes(const struct ls_item_layout *layout, int input, int64_t samples,
                         const int64_t shape[3], size_t *bytes, struct ls_error *error);
+/* Bytes of a sample as its data set has it, for all inputs that are rounded: where they are until
+ * then. */
+size_t ls_item_rounded_bytes(const struct ls_item_layout *layout);
 /* Bytes of the largest item that is known of, each input aligned to 64. */
 int ls_item_largest(const struct ls_item_layout *layout, size_t *bytes, struct ls_error *error);
 

@@ -60,7 +60,7 @@ enum { DECODER_BYTES = 256 << 10 };
 
 static size_t decoder_bytes(const struct ls_item_layout *layout)
 {
-    size_t bytes = DECODER_BYTES;
+    size_t bytes = DECODER_BYTES + ls_item_rounded_bytes(layout);
     for (int d = 0; d < layout->dataset_count; d++)
         bytes += ls_dataset_decode_bytes(layout->datasets[d]);
     return bytes;

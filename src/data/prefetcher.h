@@ -47,6 +47,7 @@ struct ls_prefetcher_options {
     int input_count;
     /* By input, in how many parts a sample lies (struct ls_sample_place); NULL: in one each. */
     const size_t *runs;
+    const bool *rounded;         /* by input: fp32 that becomes bf16; NULL: none does */
     struct ls_batching batching; /* with size_of, if a data set's sizes vary */
     /* Only these micro-batches of each batch are decoded, and may be taken. Any of them: those that
      * are wanted (ls_prefetcher_request), in that order. */

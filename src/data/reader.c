@@ -21,6 +21,7 @@
 #include "data/reader.h"
 #include "data/resize.h"
 #include "data/samples.h"
+#include "ir/convert.h"
 
 static const size_t PICTURE_LIMIT = (size_t)1 << 29; /* bytes of a file */
 
@@ -357,17 +358,42 @@ int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, void *const *out,
     return 0;
 }
 
-/* Memory for the tensors of a sample that are put in place part by part. */
+/* Whether a tensor is put in place part by part, or rounded. */
+static bool is_put(const struct ls_sample_place *place)
+{
+    return place->tensor != NULL && (place->runs > 1 || place->rounded);
+}
+
+/* Bytes of a tensor before it is put in place. */
+static size_t bytes_before(const struct ls_sample_place *place)
+{
+    return place->rounded ? 2 * place->bytes : place->bytes;
+}
+
+/* Memory for the tensors of a sample that are put in place. */
 static char *reserve_sample(struct ls_reader *reader, const struct ls_sample_place *place,
                             struct ls_error *error)
 {
     size_t bytes = 0;
     for (int k = 0; k < reader->dataset->tensors; k++)
-        bytes += place[k].tensor != NULL && place[k].runs > 1 ? ls_align(place[k].bytes) : 0;
+        bytes += is_put(&place[k]) ? ls_align(bytes_before(&place[k])) : 0;
     char *sample = ls_buffer_reserve(&reader->sample, bytes + 1, 1);
     if (sample == NULL)
         ls_fail_memory(error, "a sample");
     return sample;
+}
+
+/* A tensor as sample `s` of `samples`. */
+static void put(const struct ls_sample_place *place, int64_t s, int64_t samples, const char *tensor)
+{
+    const size_t runs = place->runs > 1 ? place->runs : 1, part = place->bytes / runs;
+    for (size_t r = 0; r < runs; r++) {
+        char *to = (char *)place->tensor + (r * (size_t)samples + (size_t)s) * part;
+        if (place->rounded)
+            ls_dtype_convert(LS_F32, tensor + 2 * r * part, LS_BF16, to, part / 2);
+        else
+            memcpy(to, tensor + r * part, part);
+    }
 }
 
 int ls_reader_fetch_to(struct ls_reader *reader, int64_t ordinal,
@@ -380,22 +406,17 @@ int ls_reader_fetch_to(struct ls_reader *reader, int64_t ordinal,
     if (sample == NULL)
         return LOCKSTEP_RESOURCE;
     for (int k = 0; k < tensors; k++) {
-        if (place[k].tensor != NULL && place[k].runs <= 1)
+        if (is_put(&place[k])) {
+            out[k] = sample;
+            sample += ls_align(bytes_before(&place[k]));
+        } else if (place[k].tensor != NULL) {
             out[k] = (char *)place[k].tensor + (size_t)s * place[k].bytes;
-        if (place[k].tensor == NULL || place[k].runs <= 1)
-            continue;
-        out[k] = sample;
-        sample += ls_align(place[k].bytes);
+        }
     }
     LS_TRY(ls_reader_fetch(reader, ordinal, out, error));
-    for (int k = 0; k < tensors; k++) {
-        const size_t runs = out[k] != NULL && place[k].runs > 1 ? place[k].runs : 0;
-        const size_t part = runs > 0 ? place[k].bytes / runs : 0;
-        LS_ASSERT(runs == 0 || place[k].tensor != NULL);
-        for (size_t r = 0; r < runs; r++)
-            memcpy((char *)place[k].tensor + (r * (size_t)samples + (size_t)s) * part,
-                   (const char *)out[k] + r * part, part);
-    }
+    for (int k = 0; k < tensors; k++)
+        if (is_put(&place[k]))
+            put(&place[k], s, samples, out[k]);
     return 0;
 }
 

@@ -29,6 +29,7 @@ struct ls_sample_place {
     void *tensor; /* NULL: not wanted */
     size_t bytes;
     size_t runs;
+    bool rounded; /* fp32 numbers become bf16 there, of which a sample has so many bytes */
 };
 /* Fetches a sample to its place as number `s` of `samples`; `place` has an entry for each of
  * ls_dataset_tensors. */

@@ -60,7 +60,8 @@ int ls_micro_batch_fetch(const struct ls_pass *pass, struct ls_reader *const *re
         place[net->inputs[i][1]] = (struct ls_sample_place){
             .tensor = inputs[i],
             .bytes = (size_t)ls_value_sample_size(value) * ls_dtype_size(value->type),
-            .runs = net->runs[i]};
+            .runs = net->runs[i],
+            .rounded = net->rounded[i]};
         for (int64_t s = 0; s < unit->range.count; s++)
             LS_TRY(ls_reader_fetch_to(reader, unit->range.ordinal + s, place, s, unit->range.count,
                                       error));

@@ -73,11 +73,13 @@ static int net_map_inputs(struct ls_net *net, struct ls_error *error)
     net->input_count = (int)graph->input_count;
     net->inputs = ls_alloc(graph->input_count + 1, sizeof *net->inputs);
     net->runs = ls_alloc(graph->input_count + 1, sizeof *net->runs);
-    if (net->inputs == NULL || net->runs == NULL)
+    net->rounded = ls_alloc(graph->input_count + 1, sizeof *net->rounded);
+    if (net->inputs == NULL || net->runs == NULL || net->rounded == NULL)
         return ls_fail_memory(error, "inputs");
     for (size_t i = 0; i < graph->input_count; i++) {
         const struct ls_value *value = graph->inputs[i].value;
         net->runs[i] = (size_t)ls_shape_count(&value->shape, 0, value->sample_axis);
+        net->rounded[i] = value->type == LS_BF16;
         net->inputs[i][0] = -1;
         net->inputs[i][1] = graph->inputs[i].top;
         for (int d = 0; d < net->dataset_count; d++)
@@ -229,6 +231,7 @@ void ls_net_close(struct ls_net *net)
     ls_free(net->shapes);
     ls_free(net->inputs);
     ls_free(net->runs);
+    ls_free(net->rounded);
     ls_free(net->cut);
     ls_free(net->plans);
     ls_free(net);
@@ -241,7 +244,8 @@ size_t ls_net_input_bytes(const struct ls_net *net, int input)
     size_t sample = (size_t)ls_value_sample_size(value) * ls_dtype_size(value->type);
     if (net->varying >= 0 && dataset == net->varying)
         sample = ls_dataset_tensor_bytes(net->datasets[dataset], net->inputs[input][1],
-                                         ls_dataset_largest_shape(net->datasets[dataset]));
+                                         ls_dataset_largest_shape(net->datasets[dataset])) /
+                 (net->rounded[input] ? 2 : 1);
     return sample * (size_t)ls_batching_largest(&net->batching);
 }
 
@@ -253,6 +257,7 @@ static struct ls_prefetcher_options net_prefetcher_options(const struct ls_net *
                                           .inputs = (const int(*)[2])net->inputs,
                                           .input_count = net->input_count,
                                           .runs = net->runs,
+                                          .rounded = net->rounded,
                                           .batching = net->batching,
                                           .share = net->options.share,
                                           .updates_end = updates_end};

@@ -80,6 +80,7 @@ struct ls_net {
     int dataset_count;
     int (*inputs)[2]; /* by graph input: data set, and which tensor of its samples */
     size_t *runs;     /* by graph input: in how many parts a sample lies (struct ls_sample_place) */
+    bool *rounded;    /* by graph input: it is bf16, of fp32 samples (the same) */
     int input_count;
     struct ls_batching batching;
     struct ls_net_plan **plans; /* the first is that of record 0 and a whole micro-batch */

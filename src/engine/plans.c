@@ -118,16 +118,18 @@ struct ls_graph_options ls_plans_graph_options(const struct ls_net *net, int64_t
 {
     const struct ls_net_options *options = &net->options;
     int64_t batches = options->iter_size > 0 ? options->iter_size : 1;
-    return (struct ls_graph_options){.net = options->definition,
-                                     .update_samples =
-                                         options->training ? net->batching.batch * batches : 0,
-                                     .phase = options->phase,
-                                     .samples = samples,
-                                     .seed = options->seed,
-                                     .training = options->training,
-                                     .parameters = options->parameters,
-                                     .sources = &net->sources,
-                                     .check = plans_check_fillers};
+    return (struct ls_graph_options){
+        .net = options->definition,
+        .update_samples = options->training ? net->batching.batch * batches : 0,
+        .phase = options->phase,
+        .samples = samples,
+        .seed = options->seed,
+        .training = options->training,
+        /* Predictions are of numbers that a caller has. */
+        .round_inputs = !options->from_outside && options->output == NULL,
+        .parameters = options->parameters,
+        .sources = &net->sources,
+        .check = plans_check_fillers};
 }
 
 void ls_plans_free(struct ls_net_plan *plan)

@@ -37,6 +37,7 @@ struct builder {
     struct ls_names names;         /* of blobs: the index of the latest */
     Lockstep__Precision precision; /* of layers that do not say their own */
     bool portable;                 /* the same: their algorithm is PORTABLE */
+    bool round_inputs;
     struct ls_error *error;
     int status; /* of the first problem */
 };
@@ -410,6 +411,8 @@ static int build(struct builder *builder, const Lockstep__NetParameter *net)
     if (builder->graph->training)
         LS_TRY(ls_graph_build_backward(builder->graph, builder->error));
     ls_graph_set_precision(builder->graph);
+    if (builder->round_inputs)
+        ls_graph_round_inputs(builder->graph);
     ls_graph_rewrite(builder->graph);
     return builder->graph->failed ? ls_fail_memory(builder->error, "the graph") : 0;
 }
@@ -421,6 +424,7 @@ int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **gra
     struct builder builder = {.graph = ls_graph_new(),
                               .precision = options->net->precision,
                               .portable = options->net->portable,
+                              .round_inputs = options->round_inputs,
                               .error = error};
     if (builder.graph == NULL)
         return ls_fail_memory(error, "a graph");

@@ -14,7 +14,9 @@ struct ls_graph_options {
     int64_t samples;                     /* in a micro-batch */
     int64_t update_samples;              /* in all batches of an update; 0: there are none */
     uint64_t seed;
-    bool training;                       /* with a backward pass */
+    bool training;     /* with a backward pass */
+    bool round_inputs; /* inputs that layers in bf16 alone read are bf16, as these layers would
+                          round them; else numbers of callers, who know of no bf16 */
     struct ls_parameter_set *parameters; /* grows by what the net adds */
     const struct ls_source_shapes *sources;
     /* (optional) A further check of the layers that could be set up; it runs also where others had
@@ -28,6 +30,8 @@ int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **gra
 
 /* Gives values and ops of layers in bf16 their types (graph/precision.c). */
 void ls_graph_set_precision(struct ls_graph *graph);
+/* Makes inputs bf16 whose readers all round them. */
+void ls_graph_round_inputs(struct ls_graph *graph);
 /* Rewrites that keep the numerical contract: graph/rewrite.h. */
 void ls_graph_rewrite(struct ls_graph *graph);
 

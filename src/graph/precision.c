@@ -2,7 +2,9 @@
  *
  * Ops say by their records which of their outputs are rounded (ir/ops.def: outputs), and which of
  * their inputs, as products of bf16 numbers (rounded_inputs). Everything else is fp32. What does
- * not depend on a learned parameter is input of the net, labels among it, and keeps its type.
+ * not depend on a learned parameter is input of the net, labels among it, and keeps its type; but
+ * numbers that data are read to, and that nothing reads but products which round them, are rounded
+ * when they are read: half the bytes are decoded ahead, and no copy is made.
  *
  * A value has the type that its own layer gives it, and a gradient that of the value that it is the
  * gradient of, so that rewrites may join ops of layers in different precision: what they join is
@@ -63,6 +65,37 @@ static bool is_portable(const struct ls_graph *graph)
         all = all && (!product || ls_op_is_portable_product(op));
     }
     return any && all;
+}
+
+/* Whether an op rounds `value` wherever it reads it. */
+static bool rounds_input(const struct ls_op *op, const struct ls_value *value)
+{
+    for (int i = 0; i < op->inputs; i++)
+        if (op->input[i] == value && !(op->bf16 && i < ls_op_type(op->kind)->rounded_inputs))
+            return false;
+    return true;
+}
+
+static bool reads(const struct ls_op *op, const struct ls_value *value)
+{
+    for (int i = 0; i < op->inputs; i++)
+        if (op->input[i] == value)
+            return true;
+    return false;
+}
+
+void ls_graph_round_inputs(struct ls_graph *graph)
+{
+    for (size_t i = 0; i < graph->input_count; i++) {
+        struct ls_value *value = graph->inputs[i].value;
+        bool read = false, rounded = value->type == LS_F32;
+        for (size_t j = 0; j < graph->op_count; j++) {
+            read = read || reads(graph->ops[j], value);
+            rounded = rounded && rounds_input(graph->ops[j], value);
+        }
+        if (read && rounded)
+            value->type = LS_BF16;
+    }
 }
 
 void ls_graph_set_precision(struct ls_graph *graph)

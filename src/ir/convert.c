@@ -42,6 +42,21 @@ static uint64_t read_element(enum ls_dtype type, const unsigned char *at)
     return bits;
 }
 
+/* ls_float_narrow, for many numbers. */
+static void round_to_bf16(const void *in, void *out, size_t n)
+{
+    const unsigned char *from = in;
+    unsigned char *to = out;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, from + i * sizeof bits, sizeof bits);
+        const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16,
+                       quiet = bits >> 16 | 0x40;
+        const uint16_t number = (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
+        memcpy(to + i * sizeof number, &number, sizeof number);
+    }
+}
+
 void ls_dtype_convert(enum ls_dtype from, const void *in, enum ls_dtype to, void *out, size_t n)
 {
     size_t read = ls_dtype_size(from), written = ls_dtype_size(to);
@@ -49,6 +64,10 @@ void ls_dtype_convert(enum ls_dtype from, const void *in, enum ls_dtype to, void
     if (from == to) {
         if (n > 0)
             memcpy(out, in, n * read);
+        return;
+    }
+    if (from == LS_F32 && to == LS_BF16) {
+        round_to_bf16(in, out, n);
         return;
     }
     for (size_t i = 0; i < n; i++) {

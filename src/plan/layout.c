@@ -230,9 +230,12 @@ static int round_inputs(struct layout_pass *pass, struct ls_op *op, bool takes_b
 /* For a kernel that does not take bf16. */
 static int widen_inputs(struct layout_pass *pass, struct ls_op *op)
 {
-    for (int i = 0; i < op->inputs; i++)
-        if (op->input[i] != NULL && op->input[i]->type == LS_BF16)
-            LS_TRY(convert(pass, op, &op->input[i], &ls_layout_plain, LS_F32));
+    for (int i = 0; i < op->inputs; i++) {
+        if (op->input[i] == NULL || op->input[i]->type != LS_BF16)
+            continue;
+        settle_layout(op->input[i], &ls_layout_plain);
+        LS_TRY(convert(pass, op, &op->input[i], &ls_layout_plain, LS_F32));
+    }
     return 0;
 }
 

@@ -34,6 +34,8 @@ struct fixture {
     struct ls_dataset *set;
     struct ls_prefetcher *prefetcher;
     struct ls_batching batching;
+    const size_t *runs; /* (optional) of the inputs; whether they are rounded */
+    const bool *rounded;
 };
 
 static const int both[2][2] = {{0, 0}, {0, 1}};
@@ -45,6 +47,8 @@ static inline void open_prefetcher(struct fixture *f, int threads, size_t memory
                                             .dataset_count = 1,
                                             .inputs = both,
                                             .input_count = 2,
+                                            .runs = f->runs,
+                                            .rounded = f->rounded,
                                             .batching = f->batching,
                                             .updates_end = end,
                                             .threads = threads,
@@ -59,9 +63,8 @@ static inline void open_prefetcher(struct fixture *f, int threads, size_t memory
 static inline void open_fixture(struct fixture *f, struct ls_batching batching, int threads,
                                 size_t memory, int64_t end)
 {
-    f->layer = digits_layer();
+    *f = (struct fixture){.layer = digits_layer(), .batching = batching};
     f->set = trial_dataset(f->layer, LOCKSTEP__PHASE__TRAIN, 6);
-    f->batching = batching;
     open_prefetcher(f, threads, memory, end, NULL);
 }
 

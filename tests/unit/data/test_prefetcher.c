@@ -2,6 +2,8 @@
  * and failures. They never lock up. SPDX-License-Identifier: BSD-2-Clause */
 #include "prefetcher_trial.h"
 
+#include "ir/convert.h"
+
 /* ---- Many threads ---- */
 
 struct worker {
@@ -326,6 +328,64 @@ static void out_of_memory_is_an_error_and_loses_nothing(void **state)
     close_fixture(&f);
 }
 
+/* Samples as a reader has them, rounded, and in parts where they lie so. */
+static void check_rounded(const struct fixture *f, const struct ls_prefetch_item *item)
+{
+    const size_t runs = f->runs != NULL ? f->runs[0] : 1, part = 100 / runs;
+    const size_t samples = (size_t)item->samples;
+    struct ls_reader *reader;
+    assert_int_equal(ls_reader_open(f->set, &reader, NULL), 0);
+    for (size_t s = 0; s < samples; s++) {
+        float data[100], label;
+        uint16_t rounded[100];
+        assert_int_equal(trial_fetch(reader, item->ordinal + (int64_t)s, data, &label, NULL), 0);
+        ls_dtype_convert(LS_F32, data, LS_BF16, rounded, 100);
+        for (size_t r = 0; r < runs; r++)
+            assert_memory_equal((const uint16_t *)item->input[0] + (r * samples + s) * part,
+                                rounded + r * part, part * sizeof *rounded);
+        assert_memory_equal((const float *)item->input[1] + s, &label, sizeof label);
+    }
+    ls_reader_close(reader);
+}
+
+static void rounded_inputs_are_bf16_in_half_the_bytes(void **state)
+{
+    (void)state;
+    static const size_t runs[] = {10, 1};
+    static const bool rounded[] = {true, false};
+    const struct ls_batching batching = {
+        .samples = RECORDS, .batch = 20, .micro_batch = 6, .iter_size = 1};
+    size_t bytes[2], threads[2];
+    struct fixture f = {.layer = digits_layer(), .batching = batching, .rounded = rounded};
+    f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
+    for (int i = 0; i < 2; i++) {
+        const struct ls_prefetch_item *item;
+        f.runs = i == 0 ? NULL : runs;
+        open_prefetcher(&f, 2, 0, INT64_MAX, NULL);
+        ls_prefetcher_seek(f.prefetcher, 1);
+        for (int micro = 0; micro < 4; micro++) {
+            assert_int_equal(ls_prefetcher_take(f.prefetcher, 1, micro, &item, NULL), 0);
+            check_rounded(&f, item);
+            ls_prefetcher_release(f.prefetcher, item);
+        }
+        ls_prefetcher_close(f.prefetcher);
+        const struct ls_prefetcher_options options = {.datasets = &f.set,
+                                                      .dataset_count = 1,
+                                                      .inputs = both,
+                                                      .input_count = 2,
+                                                      .rounded = i == 0 ? NULL : rounded,
+                                                      .batching = batching,
+                                                      .threads = 1};
+        assert_int_equal(ls_prefetcher_bytes(&options, &bytes[i], &threads[i], NULL), 0);
+    }
+    /* An item: 5 or 6 samples of 100 numbers, and labels; of each thread the sample before it is
+     * rounded. */
+    assert_true(bytes[1] < bytes[0] * 0.55);
+    assert_int_equal(threads[1] - threads[0], 100 * sizeof(float));
+    ls_dataset_close(f.set);
+    ls_definition_free(f.layer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +393,7 @@ int main(void)
         cmocka_unit_test(workers_may_hold_a_whole_update),
         cmocka_unit_test(no_more_is_decoded_ahead_than_the_budget_allows),
         cmocka_unit_test(seeking_gives_the_micro_batches_of_that_update),
+        cmocka_unit_test(rounded_inputs_are_bf16_in_half_the_bytes),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(late_takers_get_more_slots),
         cmocka_unit_test(a_bad_record_reaches_its_micro_batch_only),

@@ -99,6 +99,43 @@ static void values_have_the_types_of_their_layers(void **state)
     }
 }
 
+/* Inputs come as bf16 where all that read them would round them: not where something reads the
+ * numbers themselves, shares their memory, or nothing reads them. */
+static void inputs_are_rounded_where_all_readers_do(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *net;
+        bool rounded;
+    } inputs[] = {
+        {NET(CONV_BF16("y", "data", "y")), true},
+        {NET(CONV_BF16("c", "data", "c") CONV_BF16(
+             "d", "data",
+             "d") "layer { name: 'y' type: 'Eltwise' bottom: 'c' bottom: 'd' top: 'y' }\n"),
+         true},
+        {NET(LAYER("y", "Convolution", "data", "y",
+                   "convolution_param { num_output: 4 kernel_size: 1 }")),
+         false},
+        {NET(CONV_BF16("c", "data", "c") LAYER(
+             "p", "Power", "data", "p",
+             BF16) "layer { name: 'y' type: 'Concat' bottom: 'c' bottom: 'p' top: 'y' }\n"),
+         false},
+        {NET(LAYER("y", "Flatten", "data", "y", BF16)), false},
+    };
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        struct one_net one;
+        open_net(&one, inputs[i].net, true, 2);
+        assert_int_equal(one.status, 0);
+        ls_graph_round_inputs(one.graph);
+        assert_int_equal(one.graph->input_count, 2);
+        if (one.graph->inputs[0].value->type != (inputs[i].rounded ? LS_BF16 : LS_F32))
+            fail_msg("net %zu: the data are %s", i,
+                     ls_dtype_name(one.graph->inputs[0].value->type));
+        assert_int_equal(one.graph->inputs[1].value->type, LS_F32);
+        close_net(&one);
+    }
+}
+
 /* Which ops round is known of each kind: one that makes learned values says it. */
 static void every_op_says_what_it_rounds(void **state)
 {
@@ -122,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_have_the_types_of_their_layers),
+        cmocka_unit_test(inputs_are_rounded_where_all_readers_do),
         cmocka_unit_test(every_op_says_what_it_rounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
