@@ -1,11 +1,13 @@
 /* Random networks: weights, histories, exponents and losses are the same bytes on any number of
- * workers, with any amount of memory, in a second run, and after a stop.
+ * workers, with any amount of memory, in a second run, and after a stop; in BF16 and with PORTABLE
+ * also on any instruction set.
  *
  * LOCKSTEP_NETS="FIRST COUNT" runs other seeds than the usual ones.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
 
+#include "ops/cpu/isa.h"
 #include "trainings/random_net.h"
 
 enum { UPDATES = 5, CUT = 2 };
@@ -124,6 +126,23 @@ static bool check_net(uint64_t seed, struct ls_text text)
     return first.status == 0;
 }
 
+/* The net on every instruction set that this processor has, the fastest one last. */
+static bool check_sets(uint64_t seed, struct ls_text text, const char *setting)
+{
+    static const char *const sets[] = {"generic", "sse41", "avx2", "avx512", "avx512_bf16", "amx"};
+    ls_text_format(&text, "%s\n", setting);
+    assert_false(text.failed);
+    struct lockstep_solver *solver = load_solver("%s", text.data);
+    struct result first = run(solver, 2, 0, NULL);
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        if (ls_cpu_isa_select(sets[i], NULL) == 0)
+            compare(&first, run(solver, 2, 0, NULL), 0, seed, text.data, sets[i]);
+    lockstep_solver_free(solver);
+    ls_text_free(&text);
+    free(first.state.data);
+    return first.status == 0;
+}
+
 static void choose_nets(uint64_t *first, uint64_t *count)
 {
     const char *chosen = getenv("LOCKSTEP_NETS");
@@ -165,12 +184,26 @@ static void random_nets_of_mixed_precision_give_same_bits_in_every_run(void **st
     assert_true(trained * 10 >= count * 8);
 }
 
+static void portable_random_nets_give_same_bits_on_every_instruction_set(void **state)
+{
+    (void)state;
+    uint64_t first = 71, count = 4, trained = 0;
+    choose_nets(&first, &count);
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        trained += check_sets(seed, make_random_net(seed), "precision: BF16");
+        trained += check_sets(seed, make_random_net(seed), "algorithm: PORTABLE");
+        trained += check_sets(seed, make_random_mixed_net(seed), "algorithm: PORTABLE");
+    }
+    assert_true(trained * 10 >= 3 * count * 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_nets_give_same_bits_in_every_run),
         cmocka_unit_test(random_nets_in_bf16_give_same_bits_in_every_run),
         cmocka_unit_test(random_nets_of_mixed_precision_give_same_bits_in_every_run),
+        cmocka_unit_test(portable_random_nets_give_same_bits_on_every_instruction_set),
     };
     write_random_net_data();
     return cmocka_run_group_tests(tests, NULL, NULL);
