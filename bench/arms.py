@@ -28,8 +28,9 @@ class Arm:
                                         stderr=self.errors, text=True,
                                         env={**os.environ, **environment})
         self.memory = 0.0  # peak so far, MiB
-        self._answer()
+        first = self._answer()
         self.start_seconds = time.perf_counter() - begin  # to the end of the first iteration
+        self.ready_seconds = self.start_seconds - first  # to its beginning
 
     def _answer(self):
         words = self.process.stdout.readline().split()

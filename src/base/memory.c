@@ -151,6 +151,19 @@ void ls_free_aligned(void *memory)
         free(header - 1);
 }
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+void ls_populate_aligned(void *memory)
+{
+    union header *header = memory;
+    if (header == NULL || header[-1].mapped == 0)
+        return;
+    /* The mapping begins with the header, and so with a page. That it fails is no matter. */
+    madvise(header - 1, header[-1].mapped, MADV_POPULATE_WRITE);
+}
+
 bool ls_memory_is_there(size_t bytes)
 {
     if (!admit())

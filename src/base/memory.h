@@ -20,6 +20,10 @@ void ls_free(void *memory);
  * Free with ls_free_aligned. */
 void *ls_alloc_aligned(size_t bytes);
 void ls_free_aligned(void *memory);
+/* Has the kernel give such a block its pages, all in one go, which takes it less time than to do it
+ * page by page as they are touched. What is in them stays, so others may use the block meanwhile.
+ * Small blocks, and kernels that cannot (before Linux 5.14), are left as they are. */
+void ls_populate_aligned(void *memory);
 
 /* Whether so much could be allocated now; for libraries that do not survive it when they cannot. */
 bool ls_memory_is_there(size_t bytes);

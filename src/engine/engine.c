@@ -7,6 +7,7 @@
 #include "engine/compare.h"
 #include "engine/norms.h"
 #include "engine/optimizer.h"
+#include "engine/pages.h"
 #include "engine/plans.h"
 #include "engine/reducer.h"
 #include "engine/work_queue.h"
@@ -43,6 +44,7 @@ void ls_engine_free(struct ls_engine *engine)
         return;
     ls_work_queue_free(engine->work_queue);
     ls_reducer_free(engine->reducer);
+    ls_pages_end(engine->pages);
     ls_store_free(engine->store);
     ls_free(engine->parts);
     for (int w = 0; w < engine->workers && engine->streams != NULL; w++)
@@ -67,11 +69,13 @@ int ls_engine_create_store(struct ls_engine *engine, struct ls_parameter_set *se
                            struct ls_error *error)
 {
     LS_TRY(ls_store_create(engine->device, set, views, options, &engine->store, error));
+    LS_TRY(ls_store_fill(engine->store, options, engine->pool, error));
     engine->parts = ls_alloc((size_t)engine->comm->size, sizeof *engine->parts);
     engine->hashes = ls_alloc(ls_compare_hashes(engine->store), sizeof *engine->hashes);
     if (engine->parts == NULL || engine->hashes == NULL)
         return ls_fail_memory(error, "parameters");
     if (options->training) {
+        engine->pages = ls_pages_start(engine->store);
         LS_TRY(ls_optimizer_create(engine, &engine->optimizer, error));
         LS_TRY(ls_norms_create(engine, &engine->norms, error));
     }

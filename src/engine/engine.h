@@ -22,6 +22,7 @@
 struct ls_comm;
 struct ls_norms;
 struct ls_optimizer;
+struct ls_pages;
 struct ls_range;
 struct ls_reducer;
 struct ls_work_queue;
@@ -32,6 +33,7 @@ struct ls_engine {
     struct ls_work_queue
         *work_queue; /* where ranks take micro-batches as they get free; else NULL */
     struct ls_thread_pool *pool;
+    struct ls_pages *pages;     /* NULL: nothing is made ready ahead */
     struct ls_store *store;     /* NULL until ls_engine_create_store */
     struct ls_reducer *reducer; /* NULL: nothing is exchanged (ls_reducer_create) */
     struct ls_range *parts;     /* by rank: of an array that is being copied (engine/copies.c) */

@@ -51,40 +51,58 @@ size_t ls_rows_bytes(const struct ls_parameter *parameter)
 
 /* ---- Cutting --------------------------------------------------------------------------------- */
 
-/* Finds the row of each element by laying numbers of rows out as weights are. */
-static int rows_cut_rows(struct ls_store *store, int index, struct ls_error *error)
+/* Finds the row of each element by laying numbers of rows out as weights are. `plain` has room for
+ * any parameter, `laid_out`, in the device's memory, too. */
+static int rows_cut_rows(struct ls_store *store, int index, float *plain, float *laid_out,
+                         struct ls_error *error)
 {
-    const struct ls_parameter_state *slot = &store->slots[index];
-    const struct ls_parameter *parameter = slot->parameter;
-    size_t elements = (size_t)ls_shape_size(&parameter->shape);
-    size_t length = rows_row_length(&parameter->shape);
-    float *plain = ls_alloc_aligned(elements * sizeof *plain);
-    float *laid_out = store->device->memory->create(slot->elements * sizeof *laid_out);
-    int status = plain == NULL || laid_out == NULL ? ls_fail_memory(error, parameter->name) : 0;
-    for (size_t i = 0; status == 0 && i < elements; i++)
-        plain[i] = (float)(i / length + 1);
-    if (status == 0)
-        status = store->device->parameter_from_plain(parameter->layout, &parameter->shape, plain,
-                                                     laid_out, error);
-    if (status == 0)
-        status = ls_sums_cut_rows(store->sums, index, elements / length, laid_out, error);
-    ls_free_aligned(plain);
-    store->device->memory->free(laid_out);
-    return status;
+    const struct ls_parameter *parameter = store->slots[index].parameter;
+    const size_t length = rows_row_length(&parameter->shape);
+    const size_t rows = (size_t)ls_shape_size(&parameter->shape) / length;
+    for (size_t row = 0, i = 0; row < rows; row++)
+        for (size_t end = i + length; i < end; i++)
+            plain[i] = (float)(row + 1);
+    if (store->slots[index].elements > rows * length) /* padding is of no row */
+        LS_TRY(store->device->memory->zero(NULL, laid_out,
+                                           store->slots[index].elements * sizeof *laid_out, error));
+    LS_TRY(store->device->parameter_from_plain(parameter->layout, &parameter->shape, plain,
+                                               laid_out, error));
+    return ls_sums_cut_rows(store->sums, index, rows, laid_out, error);
+}
+
+static bool rows_are_cut(const struct ls_store *store, size_t index)
+{
+    return store->slots[index].parameter->trained && !ls_store_has_factors(store, (int)index);
+}
+
+static int rows_cut_all(struct ls_store *store, float *plain, float *laid_out,
+                        struct ls_error *error)
+{
+    for (size_t i = 0; i < store->set->count; i++) {
+        if (!rows_are_cut(store, i))
+            continue;
+        if (ls_rows_are_elements(&store->slots[i].parameter->shape))
+            LS_TRY(ls_sums_cut_elements(store->sums, (int)i, error));
+        else
+            LS_TRY(rows_cut_rows(store, (int)i, plain, laid_out, error));
+    }
+    return 0;
 }
 
 int ls_rows_cut(struct ls_store *store, struct ls_error *error)
 {
-    for (size_t i = 0; i < store->set->count; i++) {
-        const struct ls_parameter *parameter = store->slots[i].parameter;
-        if (!parameter->trained || ls_store_has_factors(store, (int)i))
-            continue;
-        if (ls_rows_are_elements(&parameter->shape))
-            LS_TRY(ls_sums_cut_elements(store->sums, (int)i, error));
-        else
-            LS_TRY(rows_cut_rows(store, (int)i, error));
-    }
-    return 0;
+    size_t most = 0;
+    for (size_t i = 0; i < store->set->count; i++)
+        if (rows_are_cut(store, i) && store->slots[i].elements > most &&
+            !ls_rows_are_elements(&store->slots[i].parameter->shape))
+            most = store->slots[i].elements; /* padding included */
+    float *plain = ls_alloc_aligned(most * sizeof *plain);
+    float *laid_out = store->device->memory->create(most * sizeof *laid_out);
+    int status = plain == NULL || laid_out == NULL ? ls_fail_memory(error, "gradient sums")
+                                                   : rows_cut_all(store, plain, laid_out, error);
+    ls_free_aligned(plain);
+    store->device->memory->free(laid_out);
+    return status;
 }
 
 size_t ls_rows_count(const struct ls_store *store, int parameter)

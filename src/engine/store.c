@@ -83,12 +83,16 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
+/* Fills weights that lie in Caffe's order in the host's memory where they are, others on the way
+ * there. */
 static int store_fill(struct ls_store *store, int index, uint64_t seed, struct ls_error *error)
 {
     struct ls_parameter_state *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
+    const bool direct = parameter->layout == &ls_layout_plain && store->device->memory->host_memory;
     size_t elements = (size_t)ls_shape_size(&parameter->shape);
-    float *plain = ls_alloc_aligned(elements * sizeof *plain);
+    float *other = direct ? NULL : ls_alloc_aligned(elements * sizeof *other);
+    float *plain = direct ? store->weights->of[index] : other;
     if (plain == NULL)
         return ls_fail_memory(error, parameter->name);
     struct ls_filler filler;
@@ -96,12 +100,59 @@ static int store_fill(struct ls_store *store, int index, uint64_t seed, struct l
     if (status == 0 && parameter->filler != NULL)
         store->device->fill(&filler, ls_random_key(seed, LS_RANDOM_FILLER, parameter->name), 0,
                             plain, elements);
-    if (status == 0)
+    if (status == 0 && !direct)
         status = ls_store_write(store, index, LS_WEIGHTS, plain, error);
     if (status == 0 && slot->average != NULL)
         status = ls_store_write(store, index, LS_AVERAGE, plain, error);
-    ls_free_aligned(plain);
+    ls_free_aligned(other);
     return status;
+}
+
+struct filling {
+    struct ls_store *store;
+    uint64_t seed;
+    size_t *order; /* parameters, the largest first */
+    _Atomic size_t next;
+    struct ls_worker_failure failure;
+};
+
+static void store_fill_some(void *argument, int worker)
+{
+    (void)worker;
+    struct filling *filling = argument;
+    struct ls_error *error = ls_worker_error();
+    int status = 0;
+    for (size_t i;
+         status == 0 && (i = atomic_fetch_add(&filling->next, 1)) < filling->store->set->count;)
+        status = store_fill(filling->store, (int)filling->order[i], filling->seed, error);
+    ls_worker_failure_note(&filling->failure, status, error);
+}
+
+static void store_sort(const struct ls_store *store, size_t *order)
+{
+    for (size_t i = 0; i < store->set->count; i++) {
+        size_t at = i;
+        for (; at > 0 && store->slots[order[at - 1]].elements < store->slots[i].elements; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
+int ls_store_fill(struct ls_store *store, const struct ls_store_options *options,
+                  struct ls_thread_pool *pool, struct ls_error *error)
+{
+    struct filling filling = {.store = store, .seed = options->seed, .failure = {.error = error}};
+    if (LS_MUTANT(FILLER))
+        filling.seed += (uint64_t)options->rank;
+    filling.order = ls_alloc(store->set->count + 1, sizeof *filling.order);
+    if (filling.order == NULL)
+        return ls_fail_memory(error, "parameters");
+    store_sort(store, filling.order);
+    ls_thread_pool_enter(pool);
+    ls_thread_pool_run(pool, store_fill_some, &filling);
+    ls_thread_pool_leave(pool);
+    ls_free(filling.order);
+    return atomic_load(&filling.failure.status);
 }
 
 /* Lays the weights whose gradients are reduced as sums one behind the other, for all that is there.
@@ -200,6 +251,43 @@ static int store_create_gradients(struct ls_store *store, int workers, struct ls
     return status;
 }
 
+static void store_close_view(const struct ls_store *store, struct ls_view_memory *memory)
+{
+    store->device->converter_free(memory->converter);
+    store->device->memory->free(memory->numbers);
+}
+
+static int store_open_view(const struct ls_store *store, const struct ls_view *view,
+                           struct ls_view_memory *memory, struct ls_error *error)
+{
+    const struct ls_parameter *parameter = view->parameter;
+    *memory =
+        (struct ls_view_memory){.numbers = store->device->memory->create(ls_view_bytes(view))};
+    if (memory->numbers == NULL)
+        return ls_fail_memory(error, parameter->name);
+    int status = store->device->converter_new(parameter->layout, view->layout, &parameter->shape,
+                                              view->type, &memory->converter, error);
+    if (status != 0)
+        store_close_view(store, memory);
+    return status;
+}
+
+/* Memory for views that have none. */
+static int store_open_views(struct ls_store *store, struct ls_error *error)
+{
+    size_t count = store->views->count;
+    if (store->view_count == count)
+        return 0;
+    struct ls_view_memory *longer = ls_resize(store->view_memory, count, sizeof *longer);
+    if (longer == NULL)
+        return ls_fail_memory(error, "parameters");
+    store->view_memory = longer;
+    for (; store->view_count < count; store->view_count++)
+        LS_TRY(store_open_view(store, &store->views->items[store->view_count],
+                               &longer[store->view_count], error));
+    return 0;
+}
+
 static int store_build(struct ls_store *store, const struct ls_store_options *options,
                        struct ls_error *error)
 {
@@ -210,13 +298,9 @@ static int store_build(struct ls_store *store, const struct ls_store_options *op
         (store->weights->of = ls_alloc(count + 1, sizeof *store->weights->of)) == NULL)
         return ls_fail_memory(error, "parameters");
     LS_TRY(store_lay_flat(store, options, error));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         LS_TRY(store_allocate_slot(store, (int)i, options, error));
-        LS_TRY(store_fill(
-            store, (int)i,
-            LS_MUTANT(FILLER) ? options->seed + (uint64_t)options->rank : options->seed, error));
-    }
-    LS_TRY(ls_store_add_views(store, error));
+    LS_TRY(store_open_views(store, error));
     if (!options->training)
         return 0;
     return store_create_gradients(store, options->workers, error);
@@ -239,12 +323,6 @@ int ls_store_create(const struct ls_device *device, struct ls_parameter_set *set
     else
         *out = store;
     return status;
-}
-
-static void store_close_view(const struct ls_store *store, struct ls_view_memory *memory)
-{
-    store->device->converter_free(memory->converter);
-    store->device->memory->free(memory->numbers);
 }
 
 void ls_store_free(struct ls_store *store)
@@ -285,36 +363,15 @@ static int store_convert_view(const struct ls_store *store, size_t index, struct
                                         memory->numbers, error);
 }
 
-static int store_open_view(const struct ls_store *store, const struct ls_view *view,
-                           struct ls_view_memory *memory, struct ls_error *error)
-{
-    const struct ls_parameter *parameter = view->parameter;
-    *memory =
-        (struct ls_view_memory){.numbers = store->device->memory->create(ls_view_bytes(view))};
-    if (memory->numbers == NULL)
-        return ls_fail_memory(error, parameter->name);
-    int status = store->device->converter_new(parameter->layout, view->layout, &parameter->shape,
-                                              view->type, &memory->converter, error);
-    if (status != 0)
-        store_close_view(store, memory);
-    return status;
-}
-
 int ls_store_add_views(struct ls_store *store, struct ls_error *error)
 {
-    size_t count = store->views->count;
-    if (store->view_count == count)
+    size_t first = store->view_count;
+    if (first == store->views->count)
         return 0;
     LS_TRY(store_wait(store, LS_BUCKETS_ALL, error)); /* their views are converted then, too */
-    struct ls_view_memory *longer = ls_resize(store->view_memory, count, sizeof *longer);
-    if (longer == NULL)
-        return ls_fail_memory(error, "parameters");
-    store->view_memory = longer;
-    for (size_t i = store->view_count; i < count; i++) {
-        LS_TRY(store_open_view(store, &store->views->items[i], &longer[i], error));
-        store->view_count++;
+    LS_TRY(store_open_views(store, error));
+    for (size_t i = first; i < store->view_count; i++)
         LS_TRY(store_convert_view(store, i, error));
-    }
     return 0;
 }
 

@@ -83,15 +83,18 @@ struct ls_store_options {
     int workers;
     int histories; /* arrays that the optimizer needs, 0 to LS_HISTORY_MAX */
     bool average;
-    uint64_t seed; /* of the fillers */
+    uint64_t seed; /* of the fillers: for ls_store_fill */
 };
 
-/* Allocates memory for all parameters and views that plans have asked for, and fills the weights
- * with what their fillers say. Sets and views outlive the store. */
+/* Allocates memory for all parameters and views that plans have asked for. Sets and views outlive
+ * the store. */
 int ls_store_create(const struct ls_device *device, struct ls_parameter_set *set,
                     struct ls_view_set *views, const struct ls_store_options *options,
                     struct ls_store **store, struct ls_error *error);
 void ls_store_free(struct ls_store *store);
+/* Fills the weights and averages with what their fillers say; views are not brought up to date. */
+int ls_store_fill(struct ls_store *store, const struct ls_store_options *options,
+                  struct ls_thread_pool *pool, struct ls_error *error);
 
 /* Memory for views that plans have asked for since, brought up to date. */
 int ls_store_add_views(struct ls_store *store, struct ls_error *error);

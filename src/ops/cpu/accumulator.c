@@ -17,8 +17,9 @@
 #include "ops/cpu/exact.h"
 
 enum {
-    TILE = 8192, /* elements that one lock guards */
-    UNIFORM = 16 /* elements of one row in a row that are a run by themselves */
+    TILE = 8192,   /* elements that one lock guards */
+    TOGETHER = 64, /* elements that are compared at once */
+    UNIFORM = 16   /* elements of one row in a row that are a run by themselves */
 };
 _Static_assert(TILE % LS_EXACT_CHUNK == 0, "chunks do not go over the end of a tile");
 
@@ -161,12 +162,20 @@ static int32_t row_of(const float *row, size_t element)
     return row[element] > 0 ? (int32_t)row[element] - 1 : 0; /* padding is zero: any row will do */
 }
 
+/* `count`, if elements [at, at + count) lie before `end` and are as those in front of them; else 1.
+ */
+static size_t repeats(const float *row, size_t at, size_t count, size_t end)
+{
+    return at + count <= end && memcmp(row + at, row + at - count, count * sizeof *row) == 0 ? count
+                                                                                             : 1;
+}
+
 /* How many elements from `begin` on are of one row. */
 static size_t same_row(const float *row, size_t begin, size_t end)
 {
     size_t at = begin + 1;
     while (at < end && row_of(row, at) == row_of(row, begin))
-        at++;
+        at += at - begin >= TOGETHER ? repeats(row, at, TOGETHER, end) : 1;
     return at - begin;
 }
 
@@ -176,7 +185,7 @@ static size_t same_lanes(const float *row, size_t begin, size_t end)
     size_t at = begin;
     while (at < end &&
            (at - begin < LS_EXACT_LANES || row_of(row, at) == row_of(row, at - LS_EXACT_LANES)))
-        at++;
+        at += at - begin >= LS_EXACT_LANES ? repeats(row, at, LS_EXACT_LANES, end) : 1;
     size_t count = at - begin;
     return at == end ? count : count / LS_EXACT_LANES * LS_EXACT_LANES;
 }

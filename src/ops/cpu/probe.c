@@ -260,6 +260,7 @@ static int lay_out(struct run *run, struct ls_error *error)
         void *data = run->data[i] = ls_alloc_aligned(ls_value_bytes(value));
         if (data == NULL)
             return ls_fail_memory(error, "a probe");
+        ls_populate_aligned(data);
         if (i < op->inputs)
             LS_TRY(fill_input(run, value, i, data, error));
         *(i < op->inputs ? &run->in[i] : &run->out[i - op->inputs]) = data;

@@ -69,6 +69,24 @@ static void large_aligned_memory_is_whole_and_zeroed(void **state)
     }
 }
 
+/* Blocks on the heap, mapped ones and such with huge pages. What is written in between stays. */
+static void populating_changes_nothing(void **state)
+{
+    static const size_t sizes[] = {0, 100, (size_t)1 << 18, 3 << 20, (9 << 20) + 12345};
+    (void)state;
+    ls_populate_aligned(NULL);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        unsigned char *bytes = ls_alloc_aligned(sizes[i]);
+        assert_non_null(bytes);
+        for (size_t at = 0; at < sizes[i]; at += 100003)
+            bytes[at] = (unsigned char)(at % 251 + 1);
+        ls_populate_aligned(bytes);
+        for (size_t at = 0; at < sizes[i]; at++)
+            assert_int_equal(bytes[at], at % 100003 == 0 ? at % 251 + 1 : 0);
+        ls_free_aligned(bytes);
+    }
+}
+
 static void copies_are_equal_and_apart(void **state)
 {
     (void)state;
@@ -147,6 +165,7 @@ int main(void)
         cmocka_unit_test_teardown(memory_is_zeroed_and_checked, teardown),
         cmocka_unit_test_teardown(aligned_memory_is_aligned_and_zeroed, teardown),
         cmocka_unit_test_teardown(large_aligned_memory_is_whole_and_zeroed, teardown),
+        cmocka_unit_test_teardown(populating_changes_nothing, teardown),
         cmocka_unit_test_teardown(copies_are_equal_and_apart, teardown),
         cmocka_unit_test_teardown(products_that_overflow_are_refused, teardown),
         cmocka_unit_test_teardown(allocations_are_counted_and_fail_on_demand, teardown),
