@@ -118,9 +118,10 @@ struct filling {
 
 static void store_fill_some(void *argument, int worker)
 {
-    (void)worker;
     struct filling *filling = argument;
     struct ls_error *error = ls_worker_error();
+    if (worker > 0 && !filling->store->device->memory->host_memory)
+        return; /* nothing says that several may write to it at once */
     int status = 0;
     for (size_t i;
          status == 0 && (i = atomic_fetch_add(&filling->next, 1)) < filling->store->set->count;)
