@@ -88,29 +88,81 @@ static void find_variants(struct ls_bf16_direct *direct)
     direct->further = high - low;
 }
 
+/* Different places of windows along the first axis, and the first of them. */
+static int64_t count_fronts(const struct ls_bf16_windows *windows, int64_t *nearest)
+{
+    int64_t count = 0;
+    *nearest = windows->offset[0][0];
+    for (int64_t k = 0; k < windows->taps; k++) {
+        int64_t other = 0;
+        while (windows->offset[other][0] != windows->offset[k][0])
+            other++;
+        count += other == k;
+        *nearest = smaller(*nearest, windows->offset[k][0]);
+    }
+    return count;
+}
+
+/* A variant's place among those that differ from it at most in the place along the first axis: the
+ * number of that place, then of the variant there. -1: places do not follow each other. */
+static int64_t slot_of(const struct ls_bf16_direct *direct, int64_t variant)
+{
+    const int64_t(*offset)[3] = direct->windows.offset;
+    const int64_t each = direct->variants / direct->turns;
+    const int64_t *own = offset[direct->typical[variant]];
+    int64_t number = 0;
+    for (int64_t v = 0; v < direct->variants; v++) {
+        const int64_t *other = offset[direct->typical[v]];
+        if (other[0] == direct->nearest && other[2] == own[2])
+            return own[0] - direct->nearest < direct->turns && number < each
+                       ? (own[0] - direct->nearest) * each + number
+                       : -1;
+        number += other[0] == direct->nearest;
+    }
+    return -1;
+}
+
+/* Planes of a volume that windows meet at the next place in front, too, are kept. */
+static void find_slots(struct ls_bf16_direct *direct)
+{
+    const bool whole = direct->rows == direct->windows.grid[direct->axis];
+    direct->turns = count_fronts(&direct->windows, &direct->nearest);
+    bool turns = direct->axis == 1 && whole && direct->variants % direct->turns == 0;
+    for (int64_t v = 0; turns && v < direct->variants; v++) {
+        direct->slot[v] = slot_of(direct, v);
+        turns = direct->slot[v] >= 0;
+    }
+    if (turns)
+        return;
+    direct->turns = 1;
+    for (int64_t v = 0; v < direct->variants; v++)
+        direct->slot[v] = v;
+}
+
 /* Where a tap's numbers begin in a plane. */
-static int32_t offset_of(const struct ls_bf16_direct *direct, int64_t plane, int64_t tap)
+static int32_t offset_of(const struct ls_bf16_direct *direct, int64_t plane, int64_t tap,
+                         int64_t turn)
 {
     const int64_t along = direct->windows.offset[tap][direct->axis] + direct->before;
-    return (int32_t)((plane * direct->variants + direct->variant[tap]) *
-                         ls_bf16_direct_plane(direct) +
+    const int64_t slot = ls_bf16_direct_slot(direct, direct->variant[tap], turn);
+    return (int32_t)((plane * direct->variants + slot) * ls_bf16_direct_plane(direct) +
                      ls_bf16_direct_words(direct, along * direct->row));
 }
 
-static void fill_offsets(struct ls_bf16_direct *direct)
+static void fill_offsets(struct ls_bf16_direct *direct, int64_t turn)
 {
     const struct ls_bf16_windows *windows = &direct->windows;
-    int32_t *offset = direct->offset;
+    int32_t *offset = direct->offset + turn * direct->offsets;
     if (direct->words == LS_BF16_PAIRED_TERMS) {
         for (int64_t s = 0; s < direct->steps->count; s++) {
             const struct ls_bf16_step *step = &direct->steps->step[s];
-            *offset++ = offset_of(direct, step->plane, step->upper / windows->channels);
+            *offset++ = offset_of(direct, step->plane, step->upper / windows->channels, turn);
         }
         return;
     }
     for (int64_t k = 0; k < windows->taps; k++)
         for (int64_t c = 0; c < windows->channels; c++)
-            *offset++ = offset_of(direct, c, k);
+            *offset++ = offset_of(direct, c, k, turn);
     struct ls_bf16_areas areas;
     ls_bf16_direct_find(direct, &areas);
     *offset = (int32_t)areas.ones;
@@ -186,7 +238,9 @@ static bool set_up(struct ls_bf16_direct *direct, int axis)
         (direct->rows + direct->further) * direct->row > LS_BF16_DIRECT_RUNS * last ||
         (convolution->pass != LS_BF16_TO_W && !fills_well(direct->rows * direct->row)))
         return false;
-    fill_offsets(direct);
+    find_slots(direct);
+    for (int64_t turn = 0; turn < direct->turns; turn++)
+        fill_offsets(direct, turn);
     return true;
 }
 
@@ -228,8 +282,12 @@ int ls_bf16_direct_new(const struct ls_bf16_convolution *convolution,
     direct->pairs = convolution->f32 ? NULL : ls_bf16_unit_pairs();
     direct->typical = ls_alloc(taps, sizeof *direct->typical);
     direct->variant = ls_alloc(taps, sizeof *direct->variant);
-    direct->offset = ls_alloc(taps * (size_t)direct->windows.channels + 1, sizeof *direct->offset);
-    bool there = direct->typical != NULL && direct->variant != NULL && direct->offset != NULL;
+    direct->slot = ls_alloc(taps, sizeof *direct->slot);
+    direct->offsets = convolution->taps * direct->windows.channels + 1;
+    const int64_t turns = count_fronts(&direct->windows, &direct->nearest);
+    direct->offset = ls_alloc((size_t)(turns * direct->offsets), sizeof *direct->offset);
+    bool there = direct->typical != NULL && direct->variant != NULL && direct->slot != NULL &&
+                 direct->offset != NULL;
     int status =
         there ? choose_steps(direct, error) : ls_fail_memory(error, "tables of a convolution");
     if (status == 0 && set_up_any(direct)) {
@@ -246,6 +304,7 @@ void ls_bf16_direct_free(struct ls_bf16_direct *direct)
         return;
     ls_free(direct->typical);
     ls_free(direct->variant);
+    ls_free(direct->slot);
     ls_free(direct->offset);
     ls_bf16_steps_free(direct->steps);
     ls_free(direct);

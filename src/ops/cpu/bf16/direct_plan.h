@@ -31,8 +31,14 @@ struct ls_bf16_direct {
     int64_t lines, depth;    /* forward and by data: channels that come out, terms of each */
     int64_t *typical;        /* by variant: a tap that stands so */
     int64_t *variant;        /* by tap */
-    /* By term (tap, channel), and that of the ones behind the planes; or by step. */
+    /* Places of windows along the axis in front, which follow each other, where what stands at the
+     * next one is kept until the positions are there, too; 1: nothing is kept. */
+    int64_t turns;
+    int64_t nearest; /* the first of these places */
+    int64_t *slot;   /* by variant: in which of the planes it lies in the first turn */
+    /* By term (tap, channel), and that of the ones behind the planes; or by step; by turn. */
     int32_t *offset;
+    int64_t offsets;                   /* of a turn */
     const struct ls_bf16_pairs *pairs; /* NULL: the processor has none */
     struct ls_bf16_steps *steps;       /* of paired terms */
     enum ls_bf16_words words;
@@ -68,6 +74,14 @@ static inline int64_t ls_bf16_direct_positions_max(const struct ls_bf16_direct *
 static inline int64_t ls_bf16_direct_planes(const struct ls_bf16_direct *direct)
 {
     return direct->words == LS_BF16_PAIRED_TERMS ? direct->steps->planes : direct->windows.channels;
+}
+
+/* In which of the planes a variant lies for positions at `front`. */
+static inline int64_t ls_bf16_direct_slot(const struct ls_bf16_direct *direct, int64_t variant,
+                                          int64_t front)
+{
+    const int64_t slot = direct->slot[variant], each = direct->variants / direct->turns;
+    return (slot / each + front) % direct->turns * each + slot % each;
 }
 
 /* Numbers of a channel, in the order of positions, of which pairs are made by weights. */

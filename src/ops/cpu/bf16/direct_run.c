@@ -48,29 +48,40 @@ static void copy_positions(const struct ls_bf16_direct *direct, const struct ls_
         direct->pairs->pair_terms(row, (size_t)positions, to);
 }
 
-/* What windows of a part meet, of all channels of a group. */
-static void fill_planes(const struct ls_bf16_direct *direct, const struct ls_bf16_areas *areas,
-                        const void *data, const struct part *part, uint32_t *scratch)
+/* The planes of one variant, of all channels of a group. */
+static void fill_variant(const struct ls_bf16_direct *direct, const struct ls_bf16_areas *areas,
+                         const void *data, const struct part *part, int64_t variant,
+                         uint32_t *scratch)
 {
     const struct ls_bf16_windows *windows = &direct->windows;
     const int64_t plane = ls_bf16_direct_plane(direct), rows = part->rows + direct->further;
+    const int64_t *offset = windows->offset[direct->typical[variant]];
     const size_t pitch = (size_t)(direct->variants * plane);
-    uint32_t *to = scratch + areas->planes;
+    uint32_t *to =
+        scratch + areas->planes + ls_bf16_direct_slot(direct, variant, part->front) * plane;
     struct ls_bf16_run run[LS_BF16_DIRECT_RUNS];
-    for (int64_t v = 0; v < direct->variants; v++, to += plane) {
-        int64_t stands[3];
-        for (int i = 0; i < 3; i++)
-            stands[i] =
-                windows->offset[direct->typical[v]][i] + (i < direct->axis ? part->front : 0);
-        stands[direct->axis] = part->first - direct->before;
-        const size_t runs = ls_bf16_row_runs(windows, direct->axis, rows, stands, run);
-        if (direct->words == LS_BF16_PAIRED_POSITIONS)
-            copy_positions(direct, run, runs, data, windows->plane, rows * direct->row,
-                           (uint16_t *)(void *)(scratch + areas->y), to, pitch);
-        else
-            copy(direct, run, runs, data, windows->plane, (size_t)ls_bf16_direct_planes(direct), to,
-                 pitch);
-    }
+    int64_t stands[3];
+    for (int i = 0; i < 3; i++)
+        stands[i] = offset[i] + (i < direct->axis ? part->front : 0);
+    stands[direct->axis] = part->first - direct->before;
+    const size_t runs = ls_bf16_row_runs(windows, direct->axis, rows, stands, run);
+    if (direct->words == LS_BF16_PAIRED_POSITIONS)
+        copy_positions(direct, run, runs, data, windows->plane, rows * direct->row,
+                       (uint16_t *)(void *)(scratch + areas->y), to, pitch);
+    else
+        copy(direct, run, runs, data, windows->plane, (size_t)ls_bf16_direct_planes(direct), to,
+             pitch);
+}
+
+/* What windows of a part meet, but for what is there since the part before. */
+static void fill_planes(const struct ls_bf16_direct *direct, const struct ls_bf16_areas *areas,
+                        const void *data, const struct part *part, uint32_t *scratch)
+{
+    const int64_t last = direct->nearest + direct->turns - 1;
+    for (int64_t v = 0; v < direct->variants; v++)
+        if (direct->turns == 1 || part->front == 0 ||
+            direct->windows.offset[direct->typical[v]][0] == last)
+            fill_variant(direct, areas, data, part, v, scratch);
 }
 
 /* The next part of a sample behind `part`, whose rows are 0 at first; false: there is none. */
@@ -95,6 +106,12 @@ static int64_t begin_of(const struct ls_bf16_direct *direct, const struct part *
 static int64_t positions_of(const struct ls_bf16_direct *direct, const struct part *part)
 {
     return part->rows * direct->row;
+}
+
+/* By term or step, for the positions of a part. */
+static const int32_t *offsets_of(const struct ls_bf16_direct *direct, const struct part *part)
+{
+    return direct->offset + part->front % direct->turns * direct->offsets;
 }
 
 static int64_t whole_plane(const struct ls_bf16_direct *direct)
@@ -197,7 +214,8 @@ static void write_tile(const struct ls_bf16_direct *direct, const struct target 
 
 /* `count` positions from `first` of those in the planes on, into the sums. */
 static void sum_some(const struct ls_bf16_direct *direct, const struct ls_bf16_areas *areas,
-                     uint32_t *scratch, int64_t first, int64_t count, float *sums, size_t pitch)
+                     const int32_t *offset, uint32_t *scratch, int64_t first, int64_t count,
+                     float *sums, size_t pitch)
 {
     const struct ls_bf16_steps *steps = direct->steps;
     const size_t lines = (size_t)direct->lines;
@@ -209,7 +227,7 @@ static void sum_some(const struct ls_bf16_direct *direct, const struct ls_bf16_a
                                                    .step = turned ? lines : 1,
                                                    .lines = lines,
                                                    .x = x,
-                                                   .offset = direct->offset,
+                                                   .offset = offset,
                                                    .block = steps->block,
                                                    .blocks = (size_t)steps->blocks,
                                                    .positions = (size_t)count,
@@ -222,7 +240,7 @@ static void sum_some(const struct ls_bf16_direct *direct, const struct ls_bf16_a
                                                .lines = lines,
                                                .depth = (size_t)direct->depth,
                                                .x = x,
-                                               .offset = direct->offset,
+                                               .offset = offset,
                                                .positions = (size_t)count,
                                                .sums = sums,
                                                .pitch = pitch};
@@ -230,9 +248,9 @@ static void sum_some(const struct ls_bf16_direct *direct, const struct ls_bf16_a
 }
 
 static void sum_positions(const struct ls_bf16_direct *direct, const struct ls_bf16_areas *areas,
-                          uint32_t *scratch, int64_t first, int64_t positions,
-                          const struct target *target)
+                          uint32_t *scratch, const struct part *part, const struct target *target)
 {
+    const int64_t first = begin_of(direct, part), positions = positions_of(direct, part);
     const int64_t most = ls_bf16_direct_positions_max(direct), width = most / 3;
     const size_t pitch = ls_bf16_rounded_up((size_t)most, LANES);
     float *sums = (float *)(void *)(scratch + areas->sums);
@@ -240,7 +258,7 @@ static void sum_positions(const struct ls_bf16_direct *direct, const struct ls_b
         const int64_t left = positions - done;
         /* Two and two registers are better than three and one. */
         count = left > most && left <= 4 * width ? 2 * width : smaller(left, most);
-        sum_some(direct, areas, scratch, done, count, sums, pitch);
+        sum_some(direct, areas, offsets_of(direct, part), scratch, done, count, sums, pitch);
         write_tile(direct, target, first + done, count, sums, pitch);
     }
 }
@@ -270,8 +288,7 @@ void ls_bf16_direct_positions(const struct ls_bf16_direct *direct, const void *f
             const void *data = ls_bf16_element(from, convolution->f32, at);
             for (struct part part = {0}; next_part(direct, &part);) {
                 fill_planes(direct, &areas, data, &part, words);
-                sum_positions(direct, &areas, words, begin_of(direct, &part),
-                              positions_of(direct, &part), &target);
+                sum_positions(direct, &areas, words, &part, &target);
             }
         }
     }
@@ -302,7 +319,8 @@ static void write_weights(const struct ls_bf16_direct *direct, const float *sums
 
 /* Positions [first, first + count) of those in the planes, the first ones of all if `begins`. */
 static void sum_some_lines(const struct ls_bf16_direct *direct, const struct ls_bf16_areas *areas,
-                           uint32_t *scratch, int64_t first, int64_t count, bool db, bool begins)
+                           const int32_t *offset, uint32_t *scratch, int64_t first, int64_t count,
+                           bool db, bool begins)
 {
     const size_t columns = ls_bf16_rounded_up((size_t)direct->convolution->y_channels, LANES);
     const size_t lines = (size_t)(direct->depth + db);
@@ -313,7 +331,7 @@ static void sum_some_lines(const struct ls_bf16_direct *direct, const struct ls_
         const bool in_fours = direct->windows.channels % 4 == 0;
         const struct ls_bf16_pair_lines all = {
             .x = x,
-            .offset = direct->offset,
+            .offset = offset,
             .stride = in_fours ? (size_t)(direct->variants * ls_bf16_direct_plane(direct)) : 0,
             .lines = lines,
             .y = y,
@@ -326,7 +344,7 @@ static void sum_some_lines(const struct ls_bf16_direct *direct, const struct ls_
         return;
     }
     const struct ls_bf16_over_lines all = {.x = (const float *)(const void *)x,
-                                           .offset = direct->offset,
+                                           .offset = offset,
                                            .lines = lines,
                                            .y = (const float *)(const void *)y,
                                            .positions = (size_t)count,
@@ -339,8 +357,10 @@ static void sum_some_lines(const struct ls_bf16_direct *direct, const struct ls_
 
 /* A part of a sample; y begins with it. */
 static void sum_lines(const struct ls_bf16_direct *direct, const struct ls_bf16_areas *areas,
-                      uint32_t *scratch, const void *y, int64_t positions, bool db, bool first)
+                      uint32_t *scratch, const void *y, const struct part *part, bool db,
+                      bool first)
 {
+    const int64_t positions = positions_of(direct, part);
     const size_t out = (size_t)direct->convolution->y_channels,
                  lanes = ls_bf16_rounded_up(out, LANES);
     const int64_t plane = ls_bf16_plane(direct->convolution->y);
@@ -352,8 +372,8 @@ static void sum_lines(const struct ls_bf16_direct *direct, const struct ls_bf16_
     else
         ls_vector_bf16_direct()->turn(y, plane, out, (size_t)positions, turned, lanes);
     for (int64_t done = 0; done < positions; done += SUB_POSITIONS)
-        sum_some_lines(direct, areas, scratch, done, smaller(SUB_POSITIONS, positions - done), db,
-                       first && done == 0);
+        sum_some_lines(direct, areas, offsets_of(direct, part), scratch, done,
+                       smaller(SUB_POSITIONS, positions - done), db, first && done == 0);
 }
 
 /* Words that hold a one, or two of them. */
@@ -384,9 +404,8 @@ void ls_bf16_direct_weights(const struct ls_bf16_direct *direct, const void *x, 
             for (struct part part = {0}; next_part(direct, &part);) {
                 fill_planes(direct, &areas, data, &part, words);
                 sum_lines(direct, &areas, words,
-                          ls_bf16_element(y, convolution->f32, dy + begin_of(direct, &part)),
-                          positions_of(direct, &part), db != NULL,
-                          n == 0 && part.front == 0 && part.first == 0);
+                          ls_bf16_element(y, convolution->f32, dy + begin_of(direct, &part)), &part,
+                          db != NULL, n == 0 && part.front == 0 && part.first == 0);
             }
         }
         write_weights(direct, (const float *)scratch + areas.sums,
