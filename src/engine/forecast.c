@@ -21,11 +21,12 @@
 #include "transport/comm.h"
 
 enum {
-    BASE = 17 << 18,    /* libraries, the environment's fingerprint */
-    THREAD = 200 << 10, /* a stack, and the heap of its own that a thread has */
-    STEP = 3 << 10,     /* of a plan: the op, its primitive */
-    CODE = 8 << 10,     /* that oneDNN generates for one primitive */
-    BOUND_STEP = 512,   /* of a plan in one slot */
+    BASE = 17 << 18,     /* libraries, the environment's fingerprint */
+    THREAD = 200 << 10,  /* a stack, and the heap of its own that a thread has */
+    STEP = 2 << 10,      /* of a plan: the op, what its kernel keeps */
+    PRIMITIVE = 1 << 10, /* of a step that is oneDNN's */
+    CODE = 8 << 10,      /* that oneDNN generates for it */
+    BOUND_STEP = 512,    /* of a plan in one slot */
     PARAMETER = 1 << 10
 };
 
@@ -134,8 +135,8 @@ static void forecast_add_plans(struct ls_net *net, int workers, struct ls_foreca
         int bound = plan->segments > 1 ? slots : workers;
         forecast->programs += plan->step_count * (STEP + (size_t)bound * BOUND_STEP);
         for (size_t s = 0; s < plan->step_count; s++)
-            if (plan->steps[s].prepared.state != NULL)
-                forecast->programs += CODE;
+            if (plan->steps[s].prepared.kernel->library)
+                forecast->programs += PRIMITIVE + CODE;
         *gathered = ls_room_larger(*gathered, ls_plan_gathered_bytes(plan) * (size_t)slots);
     }
 }

@@ -56,6 +56,7 @@ static void write_net(const struct net *net)
 
 struct figures {
     double foreseen, snapshot, touched;
+    bool tested;
 };
 
 /* Updates, a test if there is a test phase, and updates again. */
@@ -162,6 +163,78 @@ static void test_phases_add_what_is_forecast(void **state)
                       touched, foreseen);
         assert_true(touched <= foreseen + 0.5);
         assert_true(foreseen <= 0.5);
+    }
+}
+
+/* ---- ResNet-20 ------------------------------------------------------------------------------- */
+
+/* What malloc has handed out, to whatever library, and what the plan has for activations and
+ * samples, which may not come from malloc. */
+static int count_allocated(void *result)
+{
+    struct figures *figures = result;
+    struct lockstep_solver *definition;
+    struct lockstep_trainer *trainer;
+    struct lockstep_plan *plan;
+    struct lockstep_train_options options;
+    struct lockstep_plan_options plan_options;
+    const struct lockstep_output *outputs;
+    size_t count;
+    lockstep_train_options_init(&options);
+    lockstep_plan_options_init(&plan_options);
+    options.workers = plan_options.workers = WORKERS;
+    if (lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &definition, NULL) != 0 ||
+        lockstep_plan_training(definition, &plan_options, &plan, NULL) != 0)
+        return 1;
+    const struct lockstep_plan_memory *memory = lockstep_plan_memory(plan);
+    figures->foreseen = (double)(memory->arena * WORKERS +
+                                 memory->stashed * (uint64_t)memory->stashes + memory->data);
+    lockstep_plan_free(plan);
+    if (lockstep_trainer_create(definition, &options, &trainer, NULL) != 0 ||
+        lockstep_trainer_step(trainer, 1, NULL) != 0)
+        return 1;
+    if (figures->tested && lockstep_trainer_evaluate(trainer, 0, &outputs, &count, NULL) != 0)
+        return 1;
+    if (lockstep_trainer_step(trainer, 1, NULL) != 0)
+        return 1;
+    const struct mallinfo2 all = mallinfo2();
+    figures->touched = (double)(all.uordblks + all.hblkhd);
+    lockstep_trainer_free(trainer);
+    lockstep_solver_free(definition);
+    return 0;
+}
+
+static struct figures count_with(bool tested, const char *precision)
+{
+    struct figures figures = {.tested = tested};
+    const char *test = tested ? "net" : "train_net", *one = tested ? "test_iter: 1" : "";
+    size_t size;
+    char *net = ls_test_read(ls_test_source("bench/nets/resnet20_train_test.prototxt"), &size);
+    ls_test_write_text(ls_test_path("net.prototxt"), net);
+    free(net);
+    ls_test_write_text(
+        ls_test_path("solver.prototxt"),
+        ls_test_text("precision: %s %s %s:%s", precision, one, test, rest_of_solver));
+    ls_test_in_child(count_allocated, &figures, sizeof figures);
+    return figures;
+}
+
+/* With a batch of 128 in training and in the test, which has plans and kernels of its own. */
+static void a_test_phase_allocates_little(void **state)
+{
+    (void)state;
+    static const char *const precisions[] = {"FP32", "BF16"};
+    ls_test_skip_uncounted();
+    for (int i = 0; i < 2; i++) {
+        const struct figures without = count_with(false, precisions[i]);
+        const struct figures with = count_with(true, precisions[i]);
+        const double heap = (with.touched - without.touched) / 1048576;
+        const double planned = (with.foreseen - without.foreseen) / 1048576;
+        print_message("ResNet-20, %s: %.1f MiB of activations and samples, with a test phase "
+                      "%+.2f; allocated besides %+.2f MiB\n",
+                      precisions[i], without.foreseen / 1048576, planned, heap);
+        assert_true(heap > 0 && planned >= 0);
+        assert_true(heap + planned < 2);
     }
 }
 
@@ -359,6 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forecasts_are_near_what_is_touched),
         cmocka_unit_test(test_phases_add_what_is_forecast),
+        cmocka_unit_test(a_test_phase_allocates_little),
         cmocka_unit_test(snapshots_are_part_of_the_forecast),
         cmocka_unit_test(limits_change_no_bit_or_say_what_would_fit),
         cmocka_unit_test(the_least_memory_of_a_message_is_enough),
