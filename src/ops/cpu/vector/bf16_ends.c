@@ -153,43 +153,67 @@ enum { PIECE = 128 }; /* elements that are put apart together */
 
 #if LS_ISA_IS(AVX512)
 
-static inline void put_seconds(const uint16_t *from, uint16_t *to, size_t n)
+/* A row to every second place. */
+static ALWAYS_INLINE void seconds(const struct ls_bf16_ends *ends, enum biases biases,
+                                  const float *bias, const float *x, uint16_t *y, bool relu,
+                                  size_t n)
 {
-    for (size_t i = 0; i < n; i += LS_WIDTH, to += 2 * LS_WIDTH) {
-        const __mmask32 seconds =
-            n - i >= LS_WIDTH ? 0x55555555U : 0x55555555U >> (32 - 2 * (n - i));
-        const __m256i some = _mm256_loadu_si256((const __m256i *)(const void *)(from + i));
-        _mm512_mask_storeu_epi16(to, seconds, _mm512_cvtepu16_epi32(some));
+    uint16_t some[LS_WIDTH];
+    LS_REGISTER added = LS_SPREAD(0.0F);
+    if (biases == ONE)
+        added = LS_SPREAD(*bias);
+    for (size_t i = 0; i < n; i += LS_WIDTH, y += 2 * LS_WIDTH) {
+        const size_t left = n - i < LS_WIDTH ? n - i : LS_WIDTH;
+        const LS_REGISTER sums = _mm512_maskz_loadu_ps((__mmask16)((1U << left) - 1), x + i);
+        ls_store_bf16(some, finish(sums, biases, added, relu, ends->slope));
+        const __m256i rounded = _mm256_loadu_si256((const __m256i *)(const void *)some);
+        _mm512_mask_storeu_epi16(y, UINT32_C(0x55555555) >> (32 - 2 * left),
+                                 _mm512_cvtepu16_epi32(rounded));
     }
+}
+
+static void row_to_seconds(const struct ls_bf16_ends *ends, const float *bias, const float *x,
+                           uint16_t *y, size_t n)
+{
+    if (bias == NULL && !ends->relu)
+        seconds(ends, NONE, NULL, x, y, false, n);
+    else if (bias == NULL)
+        seconds(ends, NONE, NULL, x, y, true, n);
+    else if (!ends->relu)
+        seconds(ends, ONE, bias, x, y, false, n);
+    else
+        seconds(ends, ONE, bias, x, y, true, n);
 }
 
 #endif
 
-static inline void put_apart(const uint16_t *from, uint16_t *to, size_t step, size_t n)
+static void row_apart(const struct ls_bf16_ends *ends, const float *bias, const float *x,
+                      uint16_t *y, size_t step, size_t n)
 {
 #if LS_ISA_IS(AVX512)
     if (step == 2) {
-        put_seconds(from, to, n);
+        row_to_seconds(ends, bias, x, y, n);
         return;
     }
 #endif
-    for (size_t i = 0; i < n; i++)
-        to[i * step] = from[i];
+    uint16_t some[PIECE];
+    for (size_t i = 0, count; i < n; i += count, y += count * step) {
+        count = n - i < PIECE ? n - i : PIECE;
+        row_to_bf16(ends, bias, x + i, some, count);
+        for (size_t j = 0; j < count; j++)
+            y[j * step] = some[j];
+    }
 }
 
 static void block_to_bf16(const struct ls_bf16_ends *ends, const struct ls_bf16_block *block,
                           uint16_t *y)
 {
-    uint16_t some[PIECE];
     const float *sums = block->sums, *bias = block->bias;
     for (size_t r = 0; r < block->rows; r++, sums += block->pitch, y += block->to_pitch) {
         if (block->step == 1)
             row_to_bf16(ends, bias, sums, y, block->columns);
-        for (size_t i = 0, n; block->step != 1 && i < block->columns; i += n) {
-            n = block->columns - i < PIECE ? block->columns - i : PIECE;
-            row_to_bf16(ends, bias, sums + i, some, n);
-            put_apart(some, y + i * block->step, block->step, n);
-        }
+        else
+            row_apart(ends, bias, sums, y, block->step, block->columns);
         bias += bias != NULL;
     }
 }
