@@ -95,7 +95,9 @@ LOCKSTEP_API int lockstep_trainer_hash(struct lockstep_trainer *trainer, uint64_
 LOCKSTEP_API int64_t lockstep_trainer_chain(const struct lockstep_trainer *trainer,
                                             uint64_t *weights, uint64_t *chain, int64_t *begin);
 
-/* Runs test net `index` over its data; the outputs belong to the trainer, until the next call. */
+/* Runs test net `index` over its data; the outputs belong to the trainer, until the next call. With
+ * weight_average it tests the averages in place of the weights; where a failure keeps it from
+ * bringing the weights back, the trainer refuses further updates, tests and snapshots. */
 LOCKSTEP_API int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
                                            const struct lockstep_output **outputs, size_t *count,
                                            struct lockstep_error *error);
