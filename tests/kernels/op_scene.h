@@ -57,7 +57,8 @@ struct op_result {
 int64_t scene_draw(struct op_scene *scene, int64_t from, int64_t to);
 struct ls_shape shape_of(int rank, int64_t a, int64_t b, int64_t c, int64_t d);
 
-/* Of 2 to 5 axes, with channels that fill blocks or do not. */
+/* Of `least` to `most` axes, with channels that fill blocks or do not; in some rounds the last axis
+ * is long. */
 struct ls_shape scene_shape(struct op_scene *scene, int least, int most);
 
 /* An input of numbers in [low, high). */

@@ -10,11 +10,13 @@
 
 #include "base/memory.h"
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/tiles.h"
 
 /* A box: `taken` positions from `offset` on of the `whole`, axis by axis. */
 struct box {
     int rank;
     int64_t whole[LS_RANK_MAX + 1], taken[LS_RANK_MAX + 1], offset[LS_RANK_MAX + 1];
+    size_t size; /* of an element */
 };
 
 /* x or dx, and y or dy. */
@@ -67,20 +69,21 @@ static int crop_prepare(struct ls_prepared *prepared, struct ls_error *error)
     }
     if (block > 1)
         add_axis(box, block, block, 0);
+    box->size = ls_dtype_size(inner_value(op)->type);
     prepared->state = box;
     return ls_own_prepare(prepared, error);
 }
 
 /* Copies the box from axis `axis` on between where it lies in the whole and the part by itself. */
-static void copy_box(const struct box *box, int axis, float *whole, float *part, bool take)
+static void copy_box(const struct box *box, int axis, char *whole, char *part, bool take)
 {
     if (axis == box->rank - 1) {
-        size_t bytes = (size_t)box->taken[axis] * sizeof *part;
-        float *run = whole + box->offset[axis];
+        const size_t bytes = (size_t)box->taken[axis] * box->size;
+        char *run = whole + (size_t)box->offset[axis] * box->size;
         memcpy(take ? part : run, take ? run : part, bytes);
         return;
     }
-    int64_t whole_step = 1, part_step = 1;
+    int64_t whole_step = (int64_t)box->size, part_step = whole_step;
     for (int i = axis + 1; i < box->rank; i++) {
         whole_step *= box->whole[i];
         part_step *= box->taken[i];
@@ -102,7 +105,7 @@ static int crop_backward_run(const struct ls_prepared *prepared, void *local, vo
                              void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
-    memset(out[0], 0, ls_value_elements(prepared->op->output[0]) * sizeof(float));
+    memset(out[0], 0, ls_value_bytes(prepared->op->output[0]));
     copy_box(prepared->state, 0, out[0], in[0], false);
     return 0;
 }
@@ -111,6 +114,7 @@ const struct ls_kernel ls_kernel_crop = {
     .kind = LS_OP_CROP,
     .bits = LS_BITS_EXACT,
     .name = "crop",
+    .takes_bf16 = ls_all_bf16,
     .layouts = crop_layouts,
     .prepare = crop_prepare,
     .release = ls_own_release,
@@ -122,6 +126,7 @@ const struct ls_kernel ls_kernel_crop_backward = {
     .kind = LS_OP_CROP_BACKWARD,
     .bits = LS_BITS_EXACT,
     .name = "crop backward",
+    .takes_bf16 = ls_all_bf16,
     .layouts = crop_layouts,
     .prepare = crop_prepare,
     .release = ls_own_release,

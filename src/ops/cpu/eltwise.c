@@ -142,19 +142,17 @@ static int eltwise_layouts(const struct ls_op *op, struct ls_op_layouts *layouts
 static void product_tile(const struct ls_op *op, void *const *in, size_t from, float *dx,
                          size_t count)
 {
-    const float *dy = (const float *)in[0] + from, *others = NULL;
-    float tile[TILE];
-    for (int i = 0; i < op->inputs - 1; i++) {
-        const float *x = (const float *)in[i + 1] + from;
-        if (i == op->attr.eltwise.which)
+    float product[TILE], wide[TILE];
+    const float *others = NULL;
+    for (int i = 1; i < op->inputs; i++) {
+        if (i - 1 == op->attr.eltwise.which)
             continue;
-        if (others != NULL) {
-            ls_vector_elementwise()->multiply(others, x, tile, count);
-            others = tile;
-        } else {
-            others = x;
-        }
+        const float *x = ls_tile_read(op->input[i], in[i], from, count, others ? wide : product);
+        if (others != NULL)
+            ls_vector_elementwise()->multiply(others, x, product, count);
+        others = others != NULL ? product : x;
     }
+    const float *dy = ls_tile_read(op->input[0], in[0], from, count, wide);
     if (others != NULL)
         ls_vector_elementwise()->multiply(others, dy, dx, count);
     else
@@ -167,16 +165,18 @@ static void maximum_tile(const struct ls_op *op, void *const *in, size_t from, f
                          size_t count)
 {
     const struct ls_vector_elementwise *vector = ls_vector_elementwise();
-    float top[TILE];
+    float top[TILE], wide[TILE];
     int32_t winner[TILE];
-    bool alone = op->inputs == 2;
-    memcpy(top, (const float *)in[alone ? 1 : 2] + from, count * sizeof *top);
+    const int first = op->inputs == 2 ? 1 : 2;
+    memcpy(top, ls_tile_read(op->input[first], in[first], from, count, wide), count * sizeof *top);
     for (size_t i = 0; i < count; i++)
-        winner[i] = alone ? 0 : 1;
+        winner[i] = first - 1;
     for (int i = 0; i < op->inputs - 1; i++)
         if (i != 1)
-            vector->challenge((const float *)in[i + 1] + from, top, winner, i, count);
-    vector->pick((const float *)in[0] + from, winner, op->attr.eltwise.which, dx, count);
+            vector->challenge(ls_tile_read(op->input[i + 1], in[i + 1], from, count, wide), top,
+                              winner, i, count);
+    vector->pick(ls_tile_read(op->input[0], in[0], from, count, wide), winner,
+                 op->attr.eltwise.which, dx, count);
 }
 
 static int backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
@@ -186,16 +186,19 @@ static int backward_run(const struct ls_prepared *prepared, void *local, void *c
     const struct ls_op *op = prepared->op;
     const struct ls_eltwise_attr *attr = &op->attr.eltwise;
     size_t n = ls_value_elements(op->output[0]);
+    float tile[TILE], wide[TILE];
     for (size_t from = 0; from < n; from += TILE) {
         size_t count = n - from < TILE ? n - from : TILE;
-        float *dx = (float *)out[0] + from;
+        float *dx = ls_tile_begin(op->output[0], out[0], from, tile);
         if (attr->method == LS_ELTWISE_PROD)
             product_tile(op, in, from, dx, count);
         else if (attr->method == LS_ELTWISE_MAX)
             maximum_tile(op, in, from, dx, count);
         else
-            ls_vector_elementwise()->multiply_by((const float *)in[0] + from,
-                                                 coefficient(attr, attr->which), dx, count);
+            ls_vector_elementwise()->multiply_by(
+                ls_tile_read(op->input[0], in[0], from, count, wide),
+                coefficient(attr, attr->which), dx, count);
+        ls_tile_end(op->output[0], out[0], from, count, dx);
     }
     return 0;
 }
@@ -216,6 +219,7 @@ const struct ls_kernel ls_kernel_eltwise_backward = {
     .kind = LS_OP_ELTWISE_BACKWARD,
     .bits = LS_BITS_NOT_PROBED,
     .name = "eltwise backward",
+    .takes_bf16 = ls_all_bf16,
     .layouts = ls_layouts_follow,
     .prepare = ls_own_prepare,
     .run = backward_run,

@@ -21,6 +21,14 @@ static bool normalize_accepts(const struct ls_op *op)
            x->dim[attr->axis] % attr->groups == 0;
 }
 
+/* Not scale, bias, their gradients and what is kept for the backward pass. */
+static bool normalize_takes_bf16(const struct ls_op *op)
+{
+    const bool forward = op->kind == LS_OP_NORMALIZE, sums = op->kind == LS_OP_NORMALIZE_SUMS;
+    return op->input[0]->type == LS_BF16 && (forward || op->input[1]->type == LS_BF16) &&
+           (sums || op->output[0]->type == LS_BF16);
+}
+
 static struct ls_vector_normalize_job describe(const struct ls_op *op)
 {
     const struct ls_normalize_attr *attr = &op->attr.normalize;
@@ -34,6 +42,7 @@ static struct ls_vector_normalize_job describe(const struct ls_op *op)
         .behind = attr->behind,
         .elements = attr->elements,
         .eps = attr->eps,
+        .bf16 = x_of(op)->type == LS_BF16,
     };
 }
 
@@ -98,6 +107,7 @@ const struct ls_kernel ls_kernel_normalize = {
     .bits = LS_BITS_OWN,
     .name = "normalize",
     .accepts = normalize_accepts,
+    .takes_bf16 = normalize_takes_bf16,
     .prepare = ls_own_prepare,
     .run = normalize_run,
     .in_place = 0,
@@ -108,6 +118,7 @@ const struct ls_kernel ls_kernel_normalize_data = {
     .bits = LS_BITS_OWN,
     .name = "normalize backward data",
     .accepts = normalize_accepts,
+    .takes_bf16 = normalize_takes_bf16,
     .prepare = ls_own_prepare,
     .run = data_run,
     .in_place = 0,
@@ -118,6 +129,7 @@ const struct ls_kernel ls_kernel_normalize_sums = {
     .bits = LS_BITS_OWN,
     .name = "normalize backward sums",
     .accepts = normalize_accepts,
+    .takes_bf16 = normalize_takes_bf16,
     .prepare = sums_prepare,
     .run = sums_run,
     .in_place = -1,

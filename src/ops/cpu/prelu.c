@@ -17,7 +17,8 @@ static struct ls_prelu describe(const struct ls_value *x)
     struct ls_prelu prelu = {.outer = shape->dim[0],
                              .channels = channels,
                              .points = ls_shape_count(shape, 2, shape->rank),
-                             .lanes = 1};
+                             .lanes = 1,
+                             .bf16 = x->type == LS_BF16};
     if (block > 1) {
         prelu.channels = (channels + block - 1) / block * block;
         prelu.lanes = block;
@@ -35,6 +36,16 @@ static const struct ls_value *x_of(const struct ls_op *op)
 static bool prelu_accepts(const struct ls_op *op)
 {
     return x_of(op)->shape.rank >= 2;
+}
+
+/* Not the slope and its gradient. */
+static bool prelu_takes_bf16(const struct ls_op *op)
+{
+    const bool sums = op->kind == LS_OP_PRELU_SLOPE;
+    bool all = sums || op->output[0]->type == LS_BF16;
+    for (int i = 0; i < op->inputs - !sums; i++)
+        all = all && op->input[i]->type == LS_BF16;
+    return all;
 }
 
 /* The slope is plain; everything else as x lies. */
@@ -121,6 +132,7 @@ const struct ls_kernel ls_kernel_prelu = {
     .bits = LS_BITS_OWN,
     .name = "prelu",
     .accepts = prelu_accepts,
+    .takes_bf16 = prelu_takes_bf16,
     .layouts = prelu_layouts,
     .prepare = prelu_prepare,
     .run = prelu_run,
@@ -132,6 +144,7 @@ const struct ls_kernel ls_kernel_prelu_data = {
     .bits = LS_BITS_NOT_PROBED,
     .name = "prelu backward data",
     .accepts = prelu_accepts,
+    .takes_bf16 = prelu_takes_bf16,
     .layouts = prelu_layouts,
     .prepare = prelu_prepare,
     .run = data_run,
@@ -143,6 +156,7 @@ const struct ls_kernel ls_kernel_prelu_slope = {
     .bits = LS_BITS_OWN,
     .name = "prelu backward slope",
     .accepts = prelu_accepts,
+    .takes_bf16 = prelu_takes_bf16,
     .layouts = prelu_layouts,
     .prepare = prelu_prepare,
     .run = slope_run,

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/tiles.h"
 #include "ops/cpu/vector/resize.h"
 
 struct resize_state {
@@ -85,13 +86,16 @@ static int resize_prepare(struct ls_prepared *prepared, struct ls_error *error)
     }
     struct ls_resize *resize = &state->resize;
     resize->block = block;
+    resize->bf16 = inner_value(op)->type == LS_BF16;
     resize->planes = x->dim[0] * ((x->dim[1] + block - 1) / block);
     resize->row = (struct ls_resize_axis){.in = x->dim[2], .out = y->dim[2]};
     resize->column = (struct ls_resize_axis){.in = x->dim[3], .out = y->dim[3]};
     fill_axis(&resize->row, &op->attr.resize, state->index, state->factor);
     fill_axis(&resize->column, &op->attr.resize, state->index + 2 * y->dim[2],
               state->factor + 2 * y->dim[2]);
-    prepared->scratch_bytes = (size_t)(x->dim[3] * block) * sizeof(float);
+    prepared->scratch_bytes =
+        (size_t)ls_vector_resize()->scratch(resize, op->kind == LS_OP_RESIZE_BACKWARD) *
+        sizeof(float);
     return ls_own_prepare(prepared, error);
 }
 
@@ -118,6 +122,7 @@ const struct ls_kernel ls_kernel_resize = {
     .bits = LS_BITS_NOT_PROBED,
     .name = "resize",
     .accepts = resize_accepts,
+    .takes_bf16 = ls_all_bf16,
     .layouts = ls_layouts_follow,
     .prepare = resize_prepare,
     .release = resize_release,
@@ -130,6 +135,7 @@ const struct ls_kernel ls_kernel_resize_backward = {
     .bits = LS_BITS_NOT_PROBED,
     .name = "resize backward",
     .accepts = resize_accepts,
+    .takes_bf16 = ls_all_bf16,
     .layouts = ls_layouts_follow,
     .prepare = resize_prepare,
     .release = resize_release,

@@ -33,6 +33,18 @@ static int scale_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
     return 0;
 }
 
+/* Not a factor or a bias that is a parameter, and their gradients; others are converted. */
+static bool scale_takes_bf16(const struct ls_op *op)
+{
+    const bool sums = op->kind == LS_OP_SCALE_SUMS;
+    bool takes = op->input[0]->type == LS_BF16 && (sums || op->output[0]->type == LS_BF16);
+    for (int i = 1; i < op->inputs; i++)
+        takes = takes && (op->input[i] == NULL || (op->input[i]->type == LS_BF16) == sums);
+    for (int i = 0; sums && i < op->outputs; i++)
+        takes = takes && (op->output[i] == NULL || op->output[i]->type == LS_F32);
+    return takes;
+}
+
 static void describe(const struct ls_op *op, struct ls_scale *scale)
 {
     const struct ls_value *x = op->input[0];
@@ -48,6 +60,7 @@ static void describe(const struct ls_op *op, struct ls_scale *scale)
         .points = shape->rank >= 2 ? ls_shape_count(shape, 2, shape->rank) : 1,
         .by_sample = first == 0 && end >= 1,
         .by_channel = end >= 2,
+        .bf16 = x->type == LS_BF16,
     };
 }
 
@@ -75,7 +88,7 @@ static int sums_run(const struct ls_prepared *prepared, void *local, void *const
                     void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
-    const float *x = in[1] != NULL ? in[1] : in[0]; /* then their products go nowhere */
+    const void *x = in[1] != NULL ? in[1] : in[0]; /* then their products go nowhere */
     ls_vector_scale()->sums(prepared->state, in[0], x, scratch, out[0], out[1]);
     return 0;
 }
@@ -84,6 +97,7 @@ const struct ls_kernel ls_kernel_scale = {
     .kind = LS_OP_SCALE,
     .bits = LS_BITS_NOT_PROBED,
     .name = "scale",
+    .takes_bf16 = scale_takes_bf16,
     .layouts = scale_layouts,
     .prepare = scale_prepare,
     .release = ls_own_release,
@@ -95,6 +109,7 @@ const struct ls_kernel ls_kernel_scale_sums = {
     .kind = LS_OP_SCALE_SUMS,
     .bits = LS_BITS_NOT_PROBED,
     .name = "scale backward sums",
+    .takes_bf16 = scale_takes_bf16,
     .layouts = scale_layouts,
     .prepare = scale_prepare,
     .release = ls_own_release,

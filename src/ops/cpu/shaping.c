@@ -190,20 +190,20 @@ static int tile_run(const struct ls_prepared *prepared, void *local, void *const
     return 0;
 }
 
-/* dx[i] = dy[i] + dy[run + i] + ..., in double. */
-static void add_copies(const float *dy, float *dx, size_t run, int64_t tiles)
+/* Numbers [first, first + count) of a run of dx from those of its copies, which begin at `from`:
+ * dx[i] = dy[i] + dy[run + i] + ..., in double. */
+static void add_copies(const struct ls_op *op, const void *dy, size_t from, size_t run,
+                       size_t count, float *dx)
 {
-    for (size_t first = 0; first < run; first += CHUNK) {
-        double sum[CHUNK];
-        size_t count = run - first < CHUNK ? run - first : CHUNK;
+    double sum[CHUNK];
+    float wide[CHUNK];
+    for (int64_t t = 0; t < op->attr.tile.tiles; t++) {
+        const float *copy = ls_tile_read(op->input[0], dy, from + (size_t)t * run, count, wide);
         for (size_t i = 0; i < count; i++)
-            sum[i] = (double)dy[first + i];
-        for (int64_t t = 1; t < tiles; t++)
-            for (size_t i = 0; i < count; i++)
-                sum[i] += (double)dy[(size_t)t * run + first + i];
-        for (size_t i = 0; i < count; i++)
-            dx[first + i] = (float)sum[i];
+            sum[i] = t == 0 ? (double)copy[i] : sum[i] + (double)copy[i];
     }
+    for (size_t i = 0; i < count; i++)
+        dx[i] = (float)sum[i];
 }
 
 static int tile_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
@@ -214,11 +214,15 @@ static int tile_backward_run(const struct ls_prepared *prepared, void *local, vo
     const struct ls_tile_attr *attr = &op->attr.tile;
     int64_t runs = tile_runs(op->output[0], attr->axis);
     size_t run = ls_value_elements(op->output[0]) / (size_t)runs;
-    const float *dy = in[0];
-    float *dx = out[0];
-    for (int64_t i = 0; i < runs; i++)
-        add_copies(dy + (size_t)i * (size_t)attr->tiles * run, dx + (size_t)i * run, run,
-                   attr->tiles);
+    const size_t tiles = (size_t)attr->tiles;
+    float tile[CHUNK];
+    for (size_t i = 0; i < (size_t)runs; i++)
+        for (size_t first = 0; first < run; first += CHUNK) {
+            const size_t count = run - first < CHUNK ? run - first : CHUNK;
+            float *dx = ls_tile_begin(op->output[0], out[0], i * run + first, tile);
+            add_copies(op, in[0], i * tiles * run + first, run, count, dx);
+            ls_tile_end(op->output[0], out[0], i * run + first, count, dx);
+        }
     return 0;
 }
 
@@ -237,6 +241,7 @@ const struct ls_kernel ls_kernel_tile_backward = {
     .kind = LS_OP_TILE_BACKWARD,
     .bits = LS_BITS_OWN,
     .name = "tile backward",
+    .takes_bf16 = ls_all_bf16,
     .layouts = tile_layouts,
     .prepare = ls_own_prepare,
     .run = tile_backward_run,

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "ops/cpu/vector/lanes.h"
+#include "ops/cpu/vector/chunks.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
@@ -31,22 +31,25 @@ static bool factor_each(const struct ls_vector_normalize_job *normalize)
     return normalize->elements || normalize->points == 1;
 }
 
-static double sum(const float *x, int64_t n)
+/* Adds n values to lanes, from the first on. */
+static void add_values(const float *x, int64_t n, double lanes[LS_LANES])
 {
-    double lane[LS_LANES] = {0};
+    double lane[LS_LANES];
     int64_t whole = n - n % LS_LANES;
+    memcpy(lane, lanes, sizeof lane);
     for (int64_t i = 0; i < whole; i += LS_LANES)
         for (int l = 0; l < LS_LANES; l++)
             lane[l] += (double)x[i + l];
     for (int64_t i = whole; i < n; i++)
         lane[i - whole] += (double)x[i];
-    return ls_fold_lanes_double(lane);
+    memcpy(lanes, lane, sizeof lane);
 }
 
-static double squares_around(const float *x, double mean, int64_t n)
+static void add_squares(const float *x, double mean, int64_t n, double lanes[LS_LANES])
 {
-    double lane[LS_LANES] = {0};
+    double lane[LS_LANES];
     int64_t whole = n - n % LS_LANES;
+    memcpy(lane, lanes, sizeof lane);
     for (int64_t i = 0; i < whole; i += LS_LANES)
         for (int l = 0; l < LS_LANES; l++) {
             double distance = (double)x[i + l] - mean;
@@ -56,18 +59,41 @@ static double squares_around(const float *x, double mean, int64_t n)
         double distance = (double)x[i] - mean;
         lane[i - whole] += distance * distance;
     }
+    memcpy(lanes, lane, sizeof lane);
+}
+
+static double sum(bool bf16, const void *x, int64_t n)
+{
+    double lane[LS_LANES] = {0};
+    float wide[LS_CHUNK];
+    for (int64_t i = 0, count; i < n; i += count) {
+        count = ls_chunk_count(bf16, n - i);
+        add_values(ls_chunk_read(bf16, x, i, count, wide), count, lane);
+    }
     return ls_fold_lanes_double(lane);
 }
 
-static struct stats measure(const struct ls_vector_normalize_job *normalize, const float *x)
+static double squares_around(bool bf16, const void *x, double mean, int64_t n)
+{
+    double lane[LS_LANES] = {0};
+    float wide[LS_CHUNK];
+    for (int64_t i = 0, count; i < n; i += count) {
+        count = ls_chunk_count(bf16, n - i);
+        add_squares(ls_chunk_read(bf16, x, i, count, wide), mean, count, lane);
+    }
+    return ls_fold_lanes_double(lane);
+}
+
+static struct stats measure(const struct ls_vector_normalize_job *normalize, const void *x)
 {
     int64_t n = values_of(normalize);
-    double mean = sum(x, n) / (double)n, eps = (double)normalize->eps;
+    double mean = sum(normalize->bf16, x, n) / (double)n, eps = (double)normalize->eps;
     struct stats stats = {.mean = (float)mean, .inverse = 1, .ratio = 0};
     stats.rest = (float)(mean - (double)stats.mean);
     if (!normalize->variance)
         return stats;
-    double variance = squares_around(x, mean, n) / (double)n, root = sqrt(variance);
+    double variance = squares_around(normalize->bf16, x, mean, n) / (double)n;
+    double root = sqrt(variance);
     double deviation = normalize->behind ? root + eps : sqrt(variance + eps);
     double ratio = !normalize->behind ? 1 : root > 0 ? deviation / root : 0;
     stats.inverse = (float)(1 / deviation);
@@ -109,32 +135,56 @@ static void write_each(struct stats stats, const float *x, const float *scale, c
         y[i] = scale[i] * normalised(stats, x[i]) + bias[i];
 }
 
-static void write_group(const struct ls_vector_normalize_job *normalize, struct stats stats,
-                        const float *x, const float *scale, const float *bias, float *y)
+/* n values from x and y on: with factors each (scale and bias point to them), or with the same. */
+static void write_values(bool bf16, struct stats stats, const void *x, bool each,
+                         const float *scale, const float *bias, void *y, int64_t n)
 {
-    int64_t points = normalize->points;
-    if (scale == NULL || bias == NULL)
-        write_run(stats, x, 1, 0, y, values_of(normalize));
-    else if (factor_each(normalize))
-        write_each(stats, x, scale, bias, y, values_of(normalize));
-    else
-        for (int64_t c = 0; c < normalize->channels; c++)
-            write_run(stats, x + c * points, scale[c], bias[c], y + c * points, points);
+    float wide[LS_CHUNK], wide_y[LS_CHUNK];
+    for (int64_t i = 0, count; i < n; i += count) {
+        count = ls_chunk_count(bf16, n - i);
+        const float *from = ls_chunk_read(bf16, x, i, count, wide);
+        float *to = ls_chunk_begin(bf16, y, i, wide_y);
+        if (each)
+            write_each(stats, from, scale + i, bias + i, to, count);
+        else
+            write_run(stats, from, *scale, *bias, to, count);
+        ls_chunk_end(bf16, y, i, count, to);
+    }
 }
 
-static void normalize_forward(const struct ls_vector_normalize_job *normalize, const float *x,
-                              const float *scale, const float *bias, float *y, float *stats)
+static void write_group(const struct ls_vector_normalize_job *normalize, struct stats stats,
+                        const void *x, const float *scale, const float *bias, void *y)
 {
-    int64_t values = values_of(normalize);
-    for (int64_t o = 0; o < normalize->outer; o++)
-        for (int64_t g = 0; g < normalize->groups; g++, x += values, y += values) {
-            int64_t first = g * normalize->channels;
-            const struct stats own = measure(normalize, x);
-            if (stats != NULL)
-                keep(own, stats + (o * normalize->groups + g) * LS_NORMALIZE_STATS);
-            write_group(normalize, own, x, scale != NULL ? scale + first : NULL,
-                        bias != NULL ? bias + first : NULL, y);
-        }
+    static const float one = 1, zero = 0;
+    const bool bf16 = normalize->bf16;
+    int64_t points = normalize->points;
+    if (scale == NULL || bias == NULL) {
+        write_values(bf16, stats, x, false, &one, &zero, y, values_of(normalize));
+        return;
+    }
+    if (factor_each(normalize)) {
+        write_values(bf16, stats, x, true, scale, bias, y, values_of(normalize));
+        return;
+    }
+    for (int64_t c = 0; c < normalize->channels; c++)
+        write_values(bf16, stats, ls_chunk_at(bf16, x, c * points), false, scale + c, bias + c,
+                     (void *)ls_chunk_at(bf16, y, c * points), points);
+}
+
+static void normalize_forward(const struct ls_vector_normalize_job *normalize, const void *x,
+                              const float *scale, const float *bias, void *y, float *stats)
+{
+    const bool bf16 = normalize->bf16;
+    const int64_t values = values_of(normalize), groups = normalize->outer * normalize->groups;
+    for (int64_t i = 0; i < groups; i++) {
+        const int64_t first = i % normalize->groups * normalize->channels;
+        const void *from = ls_chunk_at(bf16, x, i * values);
+        const struct stats own = measure(normalize, from);
+        if (stats != NULL)
+            keep(own, stats + i * LS_NORMALIZE_STATS);
+        write_group(normalize, own, from, scale != NULL ? scale + first : NULL,
+                    bias != NULL ? bias + first : NULL, (void *)ls_chunk_at(bf16, y, i * values));
+    }
 }
 
 /* Sums of dz and of dz x^. */
@@ -142,10 +192,18 @@ struct sums {
     double plain, along;
 };
 
-static struct sums sum_run(struct stats stats, const float *dy, const float *x, int64_t n)
+/* Of values in lanes; loops have copies, which become registers. */
+struct lane_sums {
+    double plain[LS_LANES], along[LS_LANES];
+};
+
+static void add_run(struct stats stats, const float *dy, const float *x, int64_t n,
+                    struct lane_sums *sums)
 {
-    double plain[LS_LANES] = {0}, along[LS_LANES] = {0};
+    double plain[LS_LANES], along[LS_LANES];
     int64_t whole = n - n % LS_LANES;
+    memcpy(plain, sums->plain, sizeof plain);
+    memcpy(along, sums->along, sizeof along);
     for (int64_t i = 0; i < whole; i += LS_LANES)
         for (int l = 0; l < LS_LANES; l++) {
             plain[l] += (double)dy[i + l];
@@ -155,14 +213,17 @@ static struct sums sum_run(struct stats stats, const float *dy, const float *x, 
         plain[i - whole] += (double)dy[i];
         along[i - whole] += (double)dy[i] * (double)normalised(stats, x[i]);
     }
-    return (struct sums){ls_fold_lanes_double(plain), ls_fold_lanes_double(along)};
+    memcpy(sums->plain, plain, sizeof plain);
+    memcpy(sums->along, along, sizeof along);
 }
 
-static struct sums sum_each(struct stats stats, const float *dy, const float *x, const float *scale,
-                            int64_t n)
+static void add_scaled(struct stats stats, const float *dy, const float *x, const float *scale,
+                       int64_t n, struct lane_sums *sums)
 {
-    double plain[LS_LANES] = {0}, along[LS_LANES] = {0};
+    double plain[LS_LANES], along[LS_LANES];
     int64_t whole = n - n % LS_LANES;
+    memcpy(plain, sums->plain, sizeof plain);
+    memcpy(along, sums->along, sizeof along);
     for (int64_t i = 0; i < whole; i += LS_LANES)
         for (int l = 0; l < LS_LANES; l++) {
             double dz = (double)dy[i + l] * (double)scale[i + l];
@@ -174,20 +235,39 @@ static struct sums sum_each(struct stats stats, const float *dy, const float *x,
         plain[i - whole] += dz;
         along[i - whole] += dz * (double)normalised(stats, x[i]);
     }
-    return (struct sums){ls_fold_lanes_double(plain), ls_fold_lanes_double(along)};
+    memcpy(sums->plain, plain, sizeof plain);
+    memcpy(sums->along, along, sizeof along);
+}
+
+/* Of n values from dy and x on; `scale`, a number for each of them, may be NULL. */
+static struct sums sum_values(bool bf16, struct stats stats, const void *dy, const void *x,
+                              const float *scale, int64_t n)
+{
+    struct lane_sums sums = {{0}, {0}};
+    float wide_dy[LS_CHUNK], wide_x[LS_CHUNK];
+    for (int64_t i = 0, count; i < n; i += count) {
+        count = ls_chunk_count(bf16, n - i);
+        const float *gradient = ls_chunk_read(bf16, dy, i, count, wide_dy);
+        const float *from = ls_chunk_read(bf16, x, i, count, wide_x);
+        if (scale == NULL)
+            add_run(stats, gradient, from, count, &sums);
+        else
+            add_scaled(stats, gradient, from, scale + i, count, &sums);
+    }
+    return (struct sums){ls_fold_lanes_double(sums.plain), ls_fold_lanes_double(sums.along)};
 }
 
 static struct sums sum_group(const struct ls_vector_normalize_job *normalize, struct stats stats,
-                             const float *dy, const float *x, const float *scale)
+                             const void *dy, const void *x, const float *scale)
 {
+    const bool bf16 = normalize->bf16;
     int64_t points = normalize->points;
-    if (scale == NULL)
-        return sum_run(stats, dy, x, values_of(normalize));
-    if (factor_each(normalize))
-        return sum_each(stats, dy, x, scale, values_of(normalize));
+    if (scale == NULL || factor_each(normalize))
+        return sum_values(bf16, stats, dy, x, scale, values_of(normalize));
     struct sums all = {0, 0};
     for (int64_t c = 0; c < normalize->channels; c++) {
-        struct sums own = sum_run(stats, dy + c * points, x + c * points, points);
+        struct sums own = sum_values(bf16, stats, ls_chunk_at(bf16, dy, c * points),
+                                     ls_chunk_at(bf16, x, c * points), NULL, points);
         all.plain += (double)scale[c] * own.plain;
         all.along += (double)scale[c] * own.along;
     }
@@ -219,31 +299,54 @@ static void differentiate_each(struct stats stats, struct means means, const flo
     }
 }
 
-static void differentiate_group(const struct ls_vector_normalize_job *normalize, struct stats stats,
-                                const float *dy, const float *x, const float *scale, float *dx)
+/* n values from dy, x and dx on; scale: as in write_values. */
+static void differentiate_values(bool bf16, struct stats stats, struct means means, const void *dy,
+                                 const void *x, bool each, const float *scale, void *dx, int64_t n)
 {
+    float wide_dy[LS_CHUNK], wide_x[LS_CHUNK], wide_dx[LS_CHUNK];
+    for (int64_t i = 0, count; i < n; i += count) {
+        count = ls_chunk_count(bf16, n - i);
+        const float *gradient = ls_chunk_read(bf16, dy, i, count, wide_dy);
+        const float *from = ls_chunk_read(bf16, x, i, count, wide_x);
+        float *to = ls_chunk_begin(bf16, dx, i, wide_dx);
+        if (each)
+            differentiate_each(stats, means, gradient, from, scale + i, to, count);
+        else
+            differentiate_run(stats, means, gradient, from, *scale, to, count);
+        ls_chunk_end(bf16, dx, i, count, to);
+    }
+}
+
+static void differentiate_group(const struct ls_vector_normalize_job *normalize, struct stats stats,
+                                const void *dy, const void *x, const float *scale, void *dx)
+{
+    static const float one = 1;
+    const bool bf16 = normalize->bf16, each = scale != NULL && factor_each(normalize);
     int64_t points = normalize->points, n = values_of(normalize);
     const struct sums sums = sum_group(normalize, stats, dy, x, scale);
     const struct means means = {(float)(sums.plain / (double)n),
                                 (float)(sums.along / (double)n * (double)stats.ratio)};
-    if (scale == NULL)
-        differentiate_run(stats, means, dy, x, 1, dx, n);
-    else if (factor_each(normalize))
-        differentiate_each(stats, means, dy, x, scale, dx, n);
-    else
-        for (int64_t c = 0; c < normalize->channels; c++)
-            differentiate_run(stats, means, dy + c * points, x + c * points, scale[c],
-                              dx + c * points, points);
+    if (scale == NULL || each) {
+        differentiate_values(bf16, stats, means, dy, x, each, each ? scale : &one, dx, n);
+        return;
+    }
+    for (int64_t c = 0; c < normalize->channels; c++)
+        differentiate_values(bf16, stats, means, ls_chunk_at(bf16, dy, c * points),
+                             ls_chunk_at(bf16, x, c * points), false, scale + c,
+                             (void *)ls_chunk_at(bf16, dx, c * points), points);
 }
 
-static void normalize_data(const struct ls_vector_normalize_job *normalize, const float *dy,
-                           const float *x, const float *stats, const float *scale, float *dx)
+static void normalize_data(const struct ls_vector_normalize_job *normalize, const void *dy,
+                           const void *x, const float *stats, const float *scale, void *dx)
 {
+    const bool bf16 = normalize->bf16;
     int64_t values = values_of(normalize), groups = normalize->outer * normalize->groups;
     for (int64_t i = 0; i < groups; i++) {
         int64_t first = i % normalize->groups * normalize->channels, at = i * values;
-        differentiate_group(normalize, kept(stats + i * LS_NORMALIZE_STATS), dy + at, x + at,
-                            scale != NULL ? scale + first : NULL, dx + at);
+        differentiate_group(normalize, kept(stats + i * LS_NORMALIZE_STATS),
+                            ls_chunk_at(bf16, dy, at), ls_chunk_at(bf16, x, at),
+                            scale != NULL ? scale + first : NULL,
+                            (void *)ls_chunk_at(bf16, dx, at));
     }
 }
 
@@ -256,21 +359,38 @@ static void add_each(struct stats stats, const float *restrict dy, const float *
     }
 }
 
-static void normalize_sums(const struct ls_vector_normalize_job *normalize, const float *dy,
-                           const float *x, const float *stats, double *scale, double *bias)
+/* Each value to sums of its own. */
+static void add_group(const struct ls_vector_normalize_job *normalize, struct stats stats,
+                      const void *dy, const void *x, double *scale, double *bias)
 {
-    bool each = factor_each(normalize);
+    const bool bf16 = normalize->bf16;
+    const int64_t n = values_of(normalize);
+    float wide_dy[LS_CHUNK], wide_x[LS_CHUNK];
+    for (int64_t i = 0, count; i < n; i += count) {
+        count = ls_chunk_count(bf16, n - i);
+        add_each(stats, ls_chunk_read(bf16, dy, i, count, wide_dy),
+                 ls_chunk_read(bf16, x, i, count, wide_x), scale + i, bias + i, count);
+    }
+}
+
+static void normalize_sums(const struct ls_vector_normalize_job *normalize, const void *dy,
+                           const void *x, const float *stats, double *scale, double *bias)
+{
+    const bool each = factor_each(normalize), bf16 = normalize->bf16;
     int64_t values = values_of(normalize), points = normalize->points;
     int64_t own = each ? values : normalize->channels;
     for (int64_t i = 0; i < normalize->groups * own; i++)
         scale[i] = bias[i] = 0;
-    for (int64_t i = 0; i < normalize->outer * normalize->groups; i++, dy += values, x += values) {
+    for (int64_t i = 0; i < normalize->outer * normalize->groups; i++) {
         int64_t first = i % normalize->groups * own;
         const struct stats group = kept(stats + i * LS_NORMALIZE_STATS);
+        const void *gradient = ls_chunk_at(bf16, dy, i * values);
+        const void *from = ls_chunk_at(bf16, x, i * values);
         if (each)
-            add_each(group, dy, x, scale + first, bias + first, values);
+            add_group(normalize, group, gradient, from, scale + first, bias + first);
         for (int64_t c = 0; !each && c < own; c++) {
-            struct sums sums = sum_run(group, dy + c * points, x + c * points, points);
+            struct sums sums = sum_values(bf16, group, ls_chunk_at(bf16, gradient, c * points),
+                                          ls_chunk_at(bf16, from, c * points), NULL, points);
             scale[first + c] += sums.along;
             bias[first + c] += sums.plain;
         }

@@ -16,21 +16,22 @@ struct ls_vector_normalize_job {
     int64_t outer, groups, channels, points; /* channels: of one group */
     bool variance, behind, elements;         /* see struct ls_normalize_attr */
     float eps;
+    bool bf16; /* x, y, dy and dx are bf16 */
 };
 
 enum { LS_NORMALIZE_STATS = 4 }; /* numbers a group */
 
 struct ls_vector_normalize {
     /* scale, bias and stats may be NULL; y may be x. */
-    void (*forward)(const struct ls_vector_normalize_job *normalize, const float *x,
-                    const float *scale, const float *bias, float *y, float *stats);
+    void (*forward)(const struct ls_vector_normalize_job *normalize, const void *x,
+                    const float *scale, const float *bias, void *y, float *stats);
     /* dx = (dz - mean of dz - x^ ratio mean of dz x^) / deviation, with dz = scale dy and x^ the
      * normalised x. scale may be NULL; dx may be dy. */
-    void (*data)(const struct ls_vector_normalize_job *normalize, const float *dy, const float *x,
-                 const float *stats, const float *scale, float *dx);
+    void (*data)(const struct ls_vector_normalize_job *normalize, const void *dy, const void *x,
+                 const float *stats, const float *scale, void *dx);
     /* Sums of dy x^ and of dy for each element of scale and bias: over the points in 16 lanes, then
      * over `outer` in order. */
-    void (*sums)(const struct ls_vector_normalize_job *normalize, const float *dy, const float *x,
+    void (*sums)(const struct ls_vector_normalize_job *normalize, const void *dy, const void *x,
                  const float *stats, double *scale, double *bias);
 };
 LS_VECTOR_TABLES(ls_vector_normalize)

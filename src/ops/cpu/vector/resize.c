@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/resize.h"
 
-#include "ops/cpu/vector/lanes.h"
+#include "ops/cpu/vector/chunks.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
@@ -41,7 +41,7 @@ static ALWAYS_INLINE void forward_plane(const struct ls_resize *resize, int64_t 
     }
 }
 
-static void resize_forward(const struct ls_resize *resize, const float *x, float *y, float *scratch)
+static void forward_planes(const struct ls_resize *resize, const float *x, float *y, float *scratch)
 {
     int64_t block = resize->block;
     for (int64_t p = 0; p < resize->planes; p++) {
@@ -103,7 +103,7 @@ static ALWAYS_INLINE void backward_plane(const struct ls_resize *resize, int64_t
     }
 }
 
-static void resize_backward(const struct ls_resize *resize, const float *dy, float *dx,
+static void backward_planes(const struct ls_resize *resize, const float *dy, float *dx,
                             float *scratch)
 {
     int64_t block = resize->block;
@@ -119,7 +119,99 @@ static void resize_backward(const struct ls_resize *resize, const float *dy, flo
     }
 }
 
+/* ---- In bf16 --------------------------------------------------------------------------------- */
+
+/* The rows of x that were widened last. */
+struct rows {
+    float *low, *high;
+    int64_t low_row, high_row; /* -1: none */
+};
+
+/* Neighbouring rows of y mostly lie between the same rows of x, or the upper one is the next one's
+ * lower. */
+static void load_rows(struct rows *rows, const uint16_t *x, int64_t width, int64_t low,
+                      int64_t high)
+{
+    if (low == rows->high_row && low != rows->low_row) {
+        float *other = rows->low;
+        rows->low = rows->high;
+        rows->high = other;
+        rows->high_row = rows->low_row;
+        rows->low_row = low;
+    }
+    if (low != rows->low_row)
+        ls_widen_chunk(x + low * width, rows->low, width);
+    if (high != rows->high_row)
+        ls_widen_chunk(x + high * width, rows->high, width);
+    rows->low_row = low;
+    rows->high_row = high;
+}
+
+/* The rows of x, and what becomes of them, are floats in scratch. */
+static void forward_bf16(const struct ls_resize *resize, const uint16_t *x, uint16_t *y,
+                         float *scratch)
+{
+    const struct ls_resize_axis *axis = &resize->row, *columns = &resize->column;
+    const int64_t in = columns->in;
+    float *blend = scratch, *line = blend + 3 * in;
+    for (int64_t p = 0; p < resize->planes; p++, x += axis->in * in) {
+        struct rows rows = {blend + in, blend + 2 * in, -1, -1};
+        for (int64_t i = 0; i < axis->out; i++, y += columns->out) {
+            load_rows(&rows, x, in, axis->low[i], axis->high[i]);
+            blend_rows(rows.low, rows.high, axis->near[i], axis->far[i], in, blend);
+            blend_columns(columns, blend, 1, line);
+            ls_round_chunk(line, y, columns->out);
+        }
+    }
+}
+
+/* A row of dy, and a plane of dx, which is rounded when it is finished. */
+static void backward_bf16(const struct ls_resize *resize, const uint16_t *dy, uint16_t *dx,
+                          float *scratch)
+{
+    const struct ls_resize_axis *axis = &resize->row, *columns = &resize->column;
+    const int64_t in = columns->in;
+    float *row = scratch, *gradient = row + in, *plane = gradient + columns->out;
+    for (int64_t p = 0; p < resize->planes; p++, dx += axis->in * in) {
+        memset(plane, 0, (size_t)(axis->in * in) * sizeof *plane);
+        for (int64_t i = 0; i < axis->out; i++, dy += columns->out) {
+            memset(row, 0, (size_t)in * sizeof *row);
+            ls_widen_chunk(dy, gradient, columns->out);
+            scatter_columns(columns, gradient, 1, row);
+            add_row(row, axis->near[i], in, plane + axis->low[i] * in);
+            add_row(row, axis->far[i], in, plane + axis->high[i] * in);
+        }
+        ls_round_chunk(plane, dx, axis->in * in);
+    }
+}
+
+static int64_t resize_scratch(const struct ls_resize *resize, bool backward)
+{
+    const int64_t in = resize->column.in, out = resize->column.out;
+    if (!resize->bf16)
+        return in * resize->block;
+    return backward ? in + out + resize->row.in * in : 3 * in + out;
+}
+
+static void resize_forward(const struct ls_resize *resize, const void *x, void *y, float *scratch)
+{
+    if (resize->bf16)
+        forward_bf16(resize, x, y, scratch);
+    else
+        forward_planes(resize, x, y, scratch);
+}
+
+static void resize_backward(const struct ls_resize *resize, const void *dy, void *dx,
+                            float *scratch)
+{
+    if (resize->bf16)
+        backward_bf16(resize, dy, dx, scratch);
+    else
+        backward_planes(resize, dy, dx, scratch);
+}
+
 const struct ls_vector_resize LS_ISA_NAME(ls_vector_resize) = {
+    .scratch = resize_scratch,
     .forward = resize_forward,
     .backward = resize_backward,
 };

@@ -3,6 +3,7 @@
 #ifndef LS_OPS_CPU_VECTOR_RESIZE_H
 #define LS_OPS_CPU_VECTOR_RESIZE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ops/cpu/isa.h"
@@ -17,12 +18,13 @@ struct ls_resize_axis {
 struct ls_resize {
     int64_t planes, block; /* planes of `block` lanes; block 1: plain */
     struct ls_resize_axis row, column;
+    bool bf16; /* x, y, dy and dx are bf16, and plain */
 };
 
 struct ls_vector_resize {
-    /* `scratch` has column.in * block floats. */
-    void (*forward)(const struct ls_resize *resize, const float *x, float *y, float *scratch);
-    void (*backward)(const struct ls_resize *resize, const float *dy, float *dx, float *scratch);
+    int64_t (*scratch)(const struct ls_resize *resize, bool backward); /* floats */
+    void (*forward)(const struct ls_resize *resize, const void *x, void *y, float *scratch);
+    void (*backward)(const struct ls_resize *resize, const void *dy, void *dx, float *scratch);
 };
 LS_VECTOR_TABLES(ls_vector_resize)
 

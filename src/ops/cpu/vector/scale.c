@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/scale.h"
 
-#include "ops/cpu/vector/lanes.h"
+#include "ops/cpu/vector/chunks.h"
 
 /* ---- Forward --------------------------------------------------------------------------------- */
 
@@ -34,19 +34,46 @@ static void rows(const float *x, const float *factor, const float *bias, float *
     }
 }
 
-static void forward_plain(const struct ls_scale *scale, const float *x, const float *factor,
-                          const float *bias, float *y)
+/* Numbers [at, at + n), all of which have number d of the factor. */
+static void forward_row(const struct ls_scale *scale, const void *x, float factor, float bias,
+                        void *y, int64_t at, int64_t n)
+{
+    const bool bf16 = scale->bf16;
+    float wide[LS_CHUNK], wide_y[LS_CHUNK];
+    for (int64_t i = 0, count; i < n; i += count) {
+        count = ls_chunk_count(bf16, n - i);
+        float *to = ls_chunk_begin(bf16, y, at + i, wide_y);
+        row(ls_chunk_read(bf16, x, at + i, count, wide), factor, bias, to, count);
+        ls_chunk_end(bf16, y, at + i, count, to);
+    }
+}
+
+/* Numbers [at, at + dim), which have a number of the factor each. */
+static void forward_rows(const struct ls_scale *scale, const void *x, const float *factor,
+                         const float *bias, void *y, int64_t at)
+{
+    const bool bf16 = scale->bf16;
+    float wide[LS_CHUNK], wide_y[LS_CHUNK];
+    for (int64_t i = 0, count; i < scale->dim; i += count) {
+        count = ls_chunk_count(bf16, scale->dim - i);
+        float *to = ls_chunk_begin(bf16, y, at + i, wide_y);
+        rows(ls_chunk_read(bf16, x, at + i, count, wide), factor != NULL ? factor + i : NULL,
+             bias != NULL ? bias + i : NULL, to, count);
+        ls_chunk_end(bf16, y, at + i, count, to);
+    }
+}
+
+static void forward_plain(const struct ls_scale *scale, const void *x, const float *factor,
+                          const float *bias, void *y)
 {
     for (int64_t o = 0; o < scale->outer; o++) {
         if (scale->inner == 1) {
-            rows(x + o * scale->dim, factor, bias, y + o * scale->dim, scale->dim);
+            forward_rows(scale, x, factor, bias, y, o * scale->dim);
             continue;
         }
-        for (int64_t d = 0; d < scale->dim; d++) {
-            int64_t at = (o * scale->dim + d) * scale->inner;
-            row(x + at, factor != NULL ? factor[d] : 1.0F, bias != NULL ? bias[d] : -0.0F, y + at,
-                scale->inner);
-        }
+        for (int64_t d = 0; d < scale->dim; d++)
+            forward_row(scale, x, factor != NULL ? factor[d] : 1.0F, bias != NULL ? bias[d] : -0.0F,
+                        y, (o * scale->dim + d) * scale->inner, scale->inner);
     }
 }
 
@@ -93,8 +120,8 @@ static void forward_blocked(const struct ls_scale *scale, const float *x, const 
         }
 }
 
-static void forward(const struct ls_scale *scale, const float *x, const float *factor,
-                    const float *bias, float *y)
+static void forward(const struct ls_scale *scale, const void *x, const float *factor,
+                    const float *bias, void *y)
 {
     if (scale->block > 1)
         forward_blocked(scale, x, factor, bias, y);
@@ -119,18 +146,23 @@ static int64_t scratch_doubles(const struct ls_scale *scale)
 /* Element i of n goes to lane i % 16. */
 static void add_row(const float *dy, const float *x, int64_t n, double *factor, double *bias)
 {
+    double along[LS_LANES], plain[LS_LANES];
     int64_t i = 0;
+    memcpy(along, factor, sizeof along);
+    memcpy(plain, bias, sizeof plain);
     for (; i + LS_LANES <= n; i += LS_LANES)
         for (int lane = 0; lane < LS_LANES; lane++) {
             double gradient = dy[i + lane];
-            factor[lane] += gradient * x[i + lane];
-            bias[lane] += gradient;
+            along[lane] += gradient * x[i + lane];
+            plain[lane] += gradient;
         }
     for (int lane = 0; i + lane < n; lane++) {
         double gradient = dy[i + lane];
-        factor[lane] += gradient * x[i + lane];
-        bias[lane] += gradient;
+        along[lane] += gradient * x[i + lane];
+        plain[lane] += gradient;
     }
+    memcpy(factor, along, sizeof along);
+    memcpy(bias, plain, sizeof plain);
 }
 
 static void store(double factor, double bias, int64_t i, float *dfactor, float *dbias)
@@ -141,35 +173,55 @@ static void store(double factor, double bias, int64_t i, float *dfactor, float *
         dbias[i] = (float)bias;
 }
 
+static void add_each(const float *dy, const float *x, int64_t n, double *factor, double *bias)
+{
+    LS_ELEMENTWISE
+    for (int64_t d = 0; d < n; d++) {
+        double gradient = dy[d];
+        factor[d] += gradient * x[d];
+        bias[d] += gradient;
+    }
+}
+
+/* Adds numbers [at, at + n): in lanes, or each to a sum of its own. */
+static void add_numbers(const struct ls_scale *scale, const void *dy, const void *x, int64_t at,
+                        int64_t n, bool each, double *factor, double *bias)
+{
+    const bool bf16 = scale->bf16;
+    float wide_dy[LS_CHUNK], wide_x[LS_CHUNK];
+    for (int64_t i = 0, count; i < n; i += count) {
+        count = ls_chunk_count(bf16, n - i);
+        const float *gradient = ls_chunk_read(bf16, dy, at + i, count, wide_dy);
+        const float *from = ls_chunk_read(bf16, x, at + i, count, wide_x);
+        if (each)
+            add_each(gradient, from, count, factor + i, bias + i);
+        else
+            add_row(gradient, from, count, factor, bias);
+    }
+}
+
 /* Sums over rows of one number for each element. */
-static void sums_rows(const struct ls_scale *scale, const float *dy, const float *x,
-                      double *scratch, float *dfactor, float *dbias)
+static void sums_rows(const struct ls_scale *scale, const void *dy, const void *x, double *scratch,
+                      float *dfactor, float *dbias)
 {
     int64_t dim = scale->dim;
     double *factor = scratch, *bias = scratch + dim;
     for (int64_t d = 0; d < 2 * dim; d++)
         scratch[d] = 0;
-    for (int64_t o = 0; o < scale->outer; o++, dy += dim, x += dim) {
-        LS_ELEMENTWISE
-        for (int64_t d = 0; d < dim; d++) {
-            double gradient = dy[d];
-            factor[d] += gradient * x[d];
-            bias[d] += gradient;
-        }
-    }
+    for (int64_t o = 0; o < scale->outer; o++)
+        add_numbers(scale, dy, x, o * dim, dim, true, factor, bias);
     for (int64_t d = 0; d < dim; d++)
         store(factor[d], bias[d], d, dfactor, dbias);
 }
 
-static void sums_plain(const struct ls_scale *scale, const float *dy, const float *x,
-                       float *dfactor, float *dbias)
+static void sums_plain(const struct ls_scale *scale, const void *dy, const void *x, float *dfactor,
+                       float *dbias)
 {
     for (int64_t d = 0; d < scale->dim; d++) {
         double factor[LS_LANES] = {0}, bias[LS_LANES] = {0};
-        for (int64_t o = 0; o < scale->outer; o++) {
-            int64_t at = (o * scale->dim + d) * scale->inner;
-            add_row(dy + at, x + at, scale->inner, factor, bias);
-        }
+        for (int64_t o = 0; o < scale->outer; o++)
+            add_numbers(scale, dy, x, (o * scale->dim + d) * scale->inner, scale->inner, false,
+                        factor, bias);
         store(ls_fold_lanes_double(factor), ls_fold_lanes_double(bias), d, dfactor, dbias);
     }
 }
@@ -229,7 +281,7 @@ static void sums_blocked(const struct ls_scale *scale, const float *dy, const fl
     }
 }
 
-static void sums(const struct ls_scale *scale, const float *dy, const float *x, double *scratch,
+static void sums(const struct ls_scale *scale, const void *dy, const void *x, double *scratch,
                  float *dfactor, float *dbias)
 {
     if (scale->block > 1)

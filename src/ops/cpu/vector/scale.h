@@ -18,15 +18,16 @@ struct ls_scale {
      * both or none. */
     int64_t samples, channels, points;
     bool by_sample, by_channel;
+    bool bf16; /* x, y and dy are bf16, and plain */
 };
 
 struct ls_vector_scale {
     /* y = x factor + bias; factor or bias may be NULL. */
-    void (*forward)(const struct ls_scale *scale, const float *x, const float *factor,
-                    const float *bias, float *y);
+    void (*forward)(const struct ls_scale *scale, const void *x, const float *factor,
+                    const float *bias, void *y);
     int64_t (*scratch)(const struct ls_scale *scale); /* doubles that `sums` needs */
     /* dfactor = sums of dy x (NULL: not wanted), dbias = sums of dy (NULL: not wanted) */
-    void (*sums)(const struct ls_scale *scale, const float *dy, const float *x, double *scratch,
+    void (*sums)(const struct ls_scale *scale, const void *dy, const void *x, double *scratch,
                  float *dfactor, float *dbias);
 };
 LS_VECTOR_TABLES(ls_vector_scale)
