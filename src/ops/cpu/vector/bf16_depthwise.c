@@ -58,16 +58,49 @@ INLINE void spread_numbers(const void *x, bool f32, size_t plane, size_t channel
                     square[i] = load_numbers((const uint16_t *)x + at, here);
             }
             transpose_floats(square);
-            for (size_t i = 0; i < here; i++)
-                STORE(places + (p + i) * CHANNELS + c, square[i]);
+            UNROLL
+            for (size_t i = 0; i < WIDTH; i++)
+                if (i < here)
+                    STORE(places + (p + i) * CHANNELS + c, square[i]);
         }
 }
+
+#if LS_ISA_IS(AVX512)
+
+/* Pairs of places are turned, and split behind that. */
+static void spread(const uint16_t *x, size_t plane, size_t channels, size_t count, float *places)
+{
+    enum { PAIRED = 2 * WIDTH };
+    const __m512i upper = _mm512_set1_epi32((int)0xffff0000U);
+    for (size_t p = 0; p < count; p += PAIRED, x += PAIRED, places += PAIRED * CHANNELS) {
+        const size_t here = count - p < PAIRED ? count - p : PAIRED;
+        const __mmask32 there = UINT32_MAX >> (PAIRED - here);
+        __m512i pairs[WIDTH];
+        UNROLL
+        for (size_t i = 0; i < WIDTH; i++)
+            pairs[i] = i < channels ? _mm512_maskz_loadu_epi16(there, x + i * plane)
+                                    : _mm512_setzero_si512();
+        transpose(pairs);
+        UNROLL
+        for (size_t i = 0; i < WIDTH; i++) {
+            float *place = places + 2 * i * CHANNELS;
+            if (2 * i < here)
+                STORE(place, _mm512_castsi512_ps(_mm512_slli_epi32(pairs[i], 16)));
+            if (2 * i + 1 < here)
+                STORE(place + CHANNELS, _mm512_castsi512_ps(_mm512_and_si512(pairs[i], upper)));
+        }
+    }
+}
+
+#else
 
 FUSED static void spread(const uint16_t *x, size_t plane, size_t channels, size_t count,
                          float *places)
 {
     spread_numbers(x, false, plane, channels, count, places);
 }
+
+#endif
 
 FUSED static void spread_floats(const float *x, size_t plane, size_t channels, size_t count,
                                 float *places)
@@ -84,8 +117,10 @@ static void gather(const float *sums, size_t channels, size_t count, float *line
             for (size_t i = 0; i < WIDTH; i++)
                 square[i] = p + i < count ? LOAD(sums + (p + i) * CHANNELS + c) : ZERO();
             transpose_floats(square);
-            for (size_t i = 0; i < WIDTH && c + i < channels; i++)
-                STORE(lines + (c + i) * pitch + p, square[i]);
+            UNROLL
+            for (size_t i = 0; i < WIDTH; i++)
+                if (c + i < channels)
+                    STORE(lines + (c + i) * pitch + p, square[i]);
         }
 }
 
