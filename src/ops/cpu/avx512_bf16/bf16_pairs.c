@@ -327,6 +327,19 @@ static void pair_terms(const uint16_t *from, size_t terms, uint32_t *to)
     }
 }
 
+static bool all_finite(const uint32_t *word, size_t count)
+{
+    const __m512i infinite = _mm512_set1_epi16(0x7f80);
+    __mmask32 others = 0;
+    for (size_t i = 0; i < count; i += WIDTH) {
+        const __mmask16 there = (__mmask16)first_of((int64_t)(count - i));
+        const __m512i exponents =
+            _mm512_and_si512(_mm512_maskz_loadu_epi32(there, word + i), infinite);
+        others |= _mm512_cmpeq_epi16_mask(exponents, infinite);
+    }
+    return others == 0;
+}
+
 static void join(const uint16_t *upper, const uint16_t *lower, size_t count, uint32_t *to)
 {
     for (size_t i = 0; i < count; i += WIDTH) {
@@ -345,5 +358,6 @@ const struct ls_bf16_pairs ls_bf16_pairs_avx512_bf16 = {
     .fill = fill,
     .turn = turn,
     .pair_terms = pair_terms,
+    .finite = all_finite,
     .join = join,
 };

@@ -68,6 +68,8 @@ struct ls_bf16_pairs {
                  size_t pitch);
     /* Words of terms 0 and 2, 1 and 3, 4 and 6, 5 and 7, and so on; `terms` is a multiple of 4. */
     void (*pair_terms)(const uint16_t *from, size_t terms, uint32_t *to);
+    /* Whether all numbers of these words are finite. */
+    bool (*finite)(const uint32_t *word, size_t count);
     /* to[i] = upper[i], lower[i]; lower may be NULL: zeros. */
     void (*join)(const uint16_t *upper, const uint16_t *lower, size_t count, uint32_t *to);
 };

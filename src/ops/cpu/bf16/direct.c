@@ -168,6 +168,49 @@ static void fill_offsets(struct ls_bf16_direct *direct, int64_t turn)
     *offset = (int32_t)areas.ones;
 }
 
+static bool meets_padding(const struct ls_bf16_direct *direct, int64_t block, int64_t first,
+                          int64_t last)
+{
+    const struct ls_bf16_reach *reach = &direct->reach[block];
+    return last + reach->high < 0 || first + reach->low >= direct->windows.extent[direct->axis];
+}
+
+struct ls_bf16_some ls_bf16_direct_blocks(const struct ls_bf16_direct *direct, int64_t first,
+                                          int64_t last)
+{
+    struct ls_bf16_some some = {.end = direct->steps->blocks};
+    while (some.begin < some.end - 1 && meets_padding(direct, some.begin, first, last))
+        some.begin++;
+    while (some.begin < some.end - 1 && meets_padding(direct, some.end - 1, first, last))
+        some.end--;
+    return some;
+}
+
+/* How far blocks reach, and whether the first or the last tile can do without some. */
+static void fill_reach(struct ls_bf16_direct *direct)
+{
+    const struct ls_bf16_windows *windows = &direct->windows;
+    const struct ls_bf16_steps *steps = direct->steps;
+    int64_t step = 0;
+    for (int64_t b = 0; b < steps->blocks; b++) {
+        struct ls_bf16_reach *reach = &direct->reach[b];
+        *reach = (struct ls_bf16_reach){.low = INT64_MAX, .high = INT64_MIN, .step = step};
+        step += steps->block[b].even + steps->block[b].odd;
+        for (int64_t s = reach->step; s < step; s++) {
+            const int64_t tap = steps->step[s].upper / windows->channels;
+            const int64_t along = windows->offset[tap][direct->axis];
+            reach->low = smaller(reach->low, along);
+            reach->high = along > reach->high ? along : reach->high;
+        }
+    }
+    const int64_t rows = windows->grid[direct->axis];
+    const int64_t tile = (ls_bf16_direct_positions_max(direct) - 1) / direct->row;
+    const struct ls_bf16_some top = ls_bf16_direct_blocks(direct, 0, tile);
+    const struct ls_bf16_some bottom = ls_bf16_direct_blocks(direct, rows - 1 - tile, rows - 1);
+    direct->skips =
+        top.end - top.begin < steps->blocks || bottom.end - bottom.begin < steps->blocks;
+}
+
 /* As many rows as the cache holds, in equal parts; by weights such that blocks end with them. 0
  * where there are none. */
 static int64_t choose_rows(const struct ls_bf16_direct *direct, int64_t all)
@@ -238,6 +281,8 @@ static bool set_up(struct ls_bf16_direct *direct, int axis)
         (direct->rows + direct->further) * direct->row > LS_BF16_DIRECT_RUNS * last ||
         (convolution->pass != LS_BF16_TO_W && !fills_well(direct->rows * direct->row)))
         return false;
+    if (direct->steps != NULL)
+        fill_reach(direct);
     find_slots(direct);
     for (int64_t turn = 0; turn < direct->turns; turn++)
         fill_offsets(direct, turn);
@@ -263,8 +308,10 @@ static int choose_steps(struct ls_bf16_direct *direct, struct ls_error *error)
     if (direct->steps->count * 4 > windows->taps * windows->channels * 3) {
         ls_bf16_steps_free(direct->steps);
         direct->steps = NULL;
+        return 0;
     }
-    return 0;
+    direct->reach = ls_alloc((size_t)direct->steps->blocks, sizeof *direct->reach);
+    return direct->reach != NULL ? 0 : ls_fail_memory(error, "tables of a convolution");
 }
 
 int ls_bf16_direct_new(const struct ls_bf16_convolution *convolution,
@@ -306,6 +353,7 @@ void ls_bf16_direct_free(struct ls_bf16_direct *direct)
     ls_free(direct->variant);
     ls_free(direct->slot);
     ls_free(direct->offset);
+    ls_free(direct->reach);
     ls_bf16_steps_free(direct->steps);
     ls_free(direct);
 }

@@ -17,6 +17,12 @@ enum {
 /* What words in scratch are: one number as fp32, or two of bf16 (bf16_pairs.h). */
 enum ls_bf16_words { LS_BF16_FLOATS, LS_BF16_PAIRED_TERMS, LS_BF16_PAIRED_POSITIONS };
 
+/* Where a block's terms reach along the axis of rows, counted from a position, and its first step.
+ */
+struct ls_bf16_reach {
+    int64_t low, high, step;
+};
+
 /* Rows of positions are along axis `axis`, the first one that there is or the one behind; a row has
  * `row` positions along the axes behind it. */
 struct ls_bf16_direct {
@@ -41,6 +47,8 @@ struct ls_bf16_direct {
     int64_t offsets;                   /* of a turn */
     const struct ls_bf16_pairs *pairs; /* NULL: the processor has none */
     struct ls_bf16_steps *steps;       /* of paired terms */
+    struct ls_bf16_reach *reach;       /* by block of them */
+    bool skips;                        /* blocks of which all numbers are padding, in some rows */
     enum ls_bf16_words words;
 };
 
@@ -84,6 +92,13 @@ static inline int64_t ls_bf16_direct_slot(const struct ls_bf16_direct *direct, i
     return (slot / each + front) % direct->turns * each + slot % each;
 }
 
+/* Blocks [begin, end) of paired terms: without those in front and behind of which rows [first,
+ * last] meet padding alone, but at least one. */
+struct ls_bf16_some {
+    int64_t begin, end;
+};
+struct ls_bf16_some ls_bf16_direct_blocks(const struct ls_bf16_direct *direct, int64_t first,
+                                          int64_t last);
 /* Numbers of a channel, in the order of positions, of which pairs are made by weights. */
 size_t ls_bf16_direct_pitch(const struct ls_bf16_direct *direct);
 /* Fills `areas`; returns the words of all. */

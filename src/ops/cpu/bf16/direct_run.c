@@ -22,7 +22,19 @@ static int64_t smaller(int64_t a, int64_t b)
  */
 struct part {
     int64_t front, first, rows;
+    bool again; /* the planes hold a sample already */
+    bool skips; /* blocks that meet padding alone: zeros times weights that are finite */
 };
+
+/* Leaves out runs without numbers. */
+static size_t without_zeros(struct ls_bf16_run *run, size_t runs)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < runs; i++)
+        if (run[i].count > 0)
+            run[left++] = run[i];
+    return left;
+}
 
 /* Makes words of runs of `rows` rows, or of pairs of rows. */
 static void copy(const struct ls_bf16_direct *direct, const struct ls_bf16_run *run, size_t runs,
@@ -64,7 +76,11 @@ static void fill_variant(const struct ls_bf16_direct *direct, const struct ls_bf
     for (int i = 0; i < 3; i++)
         stands[i] = offset[i] + (i < direct->axis ? part->front : 0);
     stands[direct->axis] = part->first - direct->before;
-    const size_t runs = ls_bf16_row_runs(windows, direct->axis, rows, stands, run);
+    size_t runs = ls_bf16_row_runs(windows, direct->axis, rows, stands, run);
+    /* Rows of zeros are there since the sample before, if that had the same ones. */
+    if (part->again && direct->fronts == 1 && part->rows == windows->grid[direct->axis] &&
+        direct->words != LS_BF16_PAIRED_POSITIONS)
+        runs = without_zeros(run, runs);
     if (direct->words == LS_BF16_PAIRED_POSITIONS)
         copy_positions(direct, run, runs, data, windows->plane, rows * direct->row,
                        (uint16_t *)(void *)(scratch + areas->y), to, pitch);
@@ -212,35 +228,44 @@ static void write_tile(const struct ls_bf16_direct *direct, const struct target 
         vector->block_to_f32(ends, &block, (float *)(void *)target->data + first);
 }
 
-/* `count` positions from `first` of those in the planes on, into the sums. */
-static void sum_some(const struct ls_bf16_direct *direct, const struct ls_bf16_areas *areas,
-                     const int32_t *offset, uint32_t *scratch, int64_t first, int64_t count,
-                     float *sums, size_t pitch)
+/* `count` positions of a part, from `first` of those in the planes on, into the sums. */
+static void sum_pairs(const struct ls_bf16_direct *direct, const struct ls_bf16_areas *areas,
+                      const struct part *part, uint32_t *scratch, int64_t first, int64_t count,
+                      float *sums, size_t pitch)
 {
     const struct ls_bf16_steps *steps = direct->steps;
-    const size_t lines = (size_t)direct->lines;
-    const void *w = scratch + areas->weights, *x = scratch + areas->planes + first;
-    if (direct->words == LS_BF16_PAIRED_TERMS) {
-        const bool turned = direct->convolution->pass == LS_BF16_TO_X;
-        const struct ls_bf16_pair_positions all = {.w = w,
-                                                   .line = turned ? 1 : (size_t)steps->count,
-                                                   .step = turned ? lines : 1,
-                                                   .lines = lines,
-                                                   .x = x,
-                                                   .offset = offset,
-                                                   .block = steps->block,
-                                                   .blocks = (size_t)steps->blocks,
-                                                   .positions = (size_t)count,
-                                                   .sums = sums,
-                                                   .pitch = pitch};
-        direct->pairs->over_positions(&all);
-        return;
-    }
-    const struct ls_bf16_over_positions all = {.w = w,
-                                               .lines = lines,
+    const bool turned = direct->convolution->pass == LS_BF16_TO_X;
+    const int64_t row = part->first + first / direct->row;
+    const int64_t last = part->first + (first + count - 1) / direct->row;
+    struct ls_bf16_some some = {.end = steps->blocks};
+    if (part->skips)
+        some = ls_bf16_direct_blocks(direct, row, last);
+    const size_t begin = (size_t)direct->reach[some.begin].step;
+    const size_t step = turned ? (size_t)direct->lines : 1;
+    const struct ls_bf16_pair_positions all = {.w = scratch + areas->weights + begin * step,
+                                               .line = turned ? 1 : (size_t)steps->count,
+                                               .step = step,
+                                               .lines = (size_t)direct->lines,
+                                               .x = scratch + areas->planes + first,
+                                               .offset = offsets_of(direct, part) + begin,
+                                               .block = steps->block + some.begin,
+                                               .blocks = (size_t)(some.end - some.begin),
+                                               .positions = (size_t)count,
+                                               .sums = sums,
+                                               .pitch = pitch};
+    direct->pairs->over_positions(&all);
+}
+
+static void sum_floats(const struct ls_bf16_direct *direct, const struct ls_bf16_areas *areas,
+                       const struct part *part, uint32_t *scratch, int64_t first, int64_t count,
+                       float *sums, size_t pitch)
+{
+    const float *floats = (const float *)(const void *)scratch;
+    const struct ls_bf16_over_positions all = {.w = floats + areas->weights,
+                                               .lines = (size_t)direct->lines,
                                                .depth = (size_t)direct->depth,
-                                               .x = x,
-                                               .offset = offset,
+                                               .x = floats + areas->planes + first,
+                                               .offset = offsets_of(direct, part),
                                                .positions = (size_t)count,
                                                .sums = sums,
                                                .pitch = pitch};
@@ -258,7 +283,10 @@ static void sum_positions(const struct ls_bf16_direct *direct, const struct ls_b
         const int64_t left = positions - done;
         /* Two and two registers are better than three and one. */
         count = left > most && left <= 4 * width ? 2 * width : smaller(left, most);
-        sum_some(direct, areas, offsets_of(direct, part), scratch, done, count, sums, pitch);
+        if (direct->words == LS_BF16_PAIRED_TERMS)
+            sum_pairs(direct, areas, part, scratch, done, count, sums, pitch);
+        else
+            sum_floats(direct, areas, part, scratch, done, count, sums, pitch);
         write_tile(direct, target, first + done, count, sums, pitch);
     }
 }
@@ -277,6 +305,9 @@ void ls_bf16_direct_positions(const struct ls_bf16_direct *direct, const void *f
         lay_out_weights(direct,
                         ls_bf16_element(w, convolution->f32, g * direct->lines * direct->depth),
                         words + areas.weights);
+        const bool skips = direct->words == LS_BF16_PAIRED_TERMS && direct->skips &&
+                           direct->pairs->finite(words + areas.weights,
+                                                 (size_t)(direct->lines * direct->steps->count));
         for (int64_t n = 0; n < windows->samples; n++) {
             const struct target target = {
                 .bias = bias != NULL ? bias + g * direct->lines : NULL,
@@ -286,7 +317,8 @@ void ls_bf16_direct_positions(const struct ls_bf16_direct *direct, const void *f
                 .plane = plane};
             const int64_t at = n * windows->sample + g * windows->channels * windows->plane;
             const void *data = ls_bf16_element(from, convolution->f32, at);
-            for (struct part part = {0}; next_part(direct, &part);) {
+            for (struct part part = {.again = g + n > 0, .skips = skips};
+                 next_part(direct, &part);) {
                 fill_planes(direct, &areas, data, &part, words);
                 sum_positions(direct, &areas, words, &part, &target);
             }
@@ -401,7 +433,7 @@ void ls_bf16_direct_weights(const struct ls_bf16_direct *direct, const void *x, 
             const int64_t at = n * windows->sample + g * in * windows->plane;
             const void *data = ls_bf16_element(x, convolution->f32, at);
             const int64_t dy = (n * convolution->groups + g) * out * plane;
-            for (struct part part = {0}; next_part(direct, &part);) {
+            for (struct part part = {.again = g + n > 0}; next_part(direct, &part);) {
                 fill_planes(direct, &areas, data, &part, words);
                 sum_lines(direct, &areas, words,
                           ls_bf16_element(y, convolution->f32, dy + begin_of(direct, &part)), &part,

@@ -384,6 +384,42 @@ INLINE void plane_backward(const struct ls_windows *windows, const struct covers
             row_backward(windows, covers, d, h, dy, index, share, dx, stride);
 }
 
+/* Windows of 2 x 2 side by side: a row of windows gives two rows of inputs. */
+static bool side_by_side(const struct ls_windows *windows)
+{
+    const struct ls_pooling_axis *axis = windows->axis;
+    bool found = axis[0].in == 1 && axis[0].out == 1;
+    for (int i = 1; i < 3; i++)
+        found = found && axis[i].kernel == 2 && axis[i].stride == 2 && axis[i].pad == 0 &&
+                axis[i].in == 2 * axis[i].out;
+    return found;
+}
+
+static void pairs_backward(const struct ls_windows *windows, const uint16_t *dy,
+                           const int32_t *index, uint16_t *dx)
+{
+    const int64_t out = windows->axis[2].out, in = 2 * out;
+    const __m512i lanes = _mm512_slli_epi32(counting(), 1), one = _mm512_set1_epi32(1);
+    for (int64_t row = 0; row < windows->axis[1].out; row++, dy += out, index += out, dx += 2 * in)
+        for (int64_t o = 0; o < out; o += WIDTH) {
+            const __mmask16 some = (__mmask16)between(0, out - o);
+            const __m512 x = lower(words_of(_mm256_maskz_loadu_epi16(some, dy + o)));
+            const __m512i winner = _mm512_mask_loadu_epi32(_mm512_set1_epi32(-1), some, index + o);
+            __m512i place = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)(2 * row * in + 2 * o)));
+            const __m512i part = rounded(ADD(ZERO(), x)); /* not -0, as in a sum */
+            UNROLL
+            for (int r = 0; r < 2; r++) {
+                const __mmask16 even = _mm512_cmpeq_epi32_mask(winner, place);
+                const __mmask16 odd = _mm512_cmpeq_epi32_mask(winner, _mm512_add_epi32(place, one));
+                const __m512i low = _mm512_maskz_srli_epi32(even, part, 16);
+                const __m512i words =
+                    _mm512_mask_blend_epi16(0xaaaaaaaa, low, _mm512_maskz_mov_epi32(odd, part));
+                _mm512_mask_storeu_epi16(dx + r * in + 2 * o, first_of(2 * (out - o)), words);
+                place = _mm512_add_epi32(place, _mm512_set1_epi32((int)in));
+            }
+        }
+}
+
 static void maximum_backward(const struct ls_windows *windows, const uint16_t *dy,
                              const int32_t *index, uint16_t *dx)
 {
@@ -391,9 +427,12 @@ static void maximum_backward(const struct ls_windows *windows, const uint16_t *d
     const int64_t in = axis[0].in * axis[1].in * axis[2].in;
     const int64_t out = axis[0].out * axis[1].out * axis[2].out;
     struct covers covers;
+    const bool pairs = side_by_side(windows);
     fill_covers(windows, &covers);
     for (int64_t p = 0; p < windows->planes; p++, dy += out, index += out, dx += in)
-        if (axis[2].stride == 2)
+        if (pairs)
+            pairs_backward(windows, dy, index, dx);
+        else if (axis[2].stride == 2)
             plane_backward(windows, &covers, dy, index, NULL, dx, 2);
         else
             plane_backward(windows, &covers, dy, index, NULL, dx, 1);
