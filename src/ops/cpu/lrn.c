@@ -28,7 +28,7 @@ static bool lrn_accepts(const struct ls_op *op)
 /* Not what is kept for the backward pass. */
 static bool lrn_takes_bf16(const struct ls_op *op)
 {
-    bool all = !op->attr.lrn.within && op->output[0]->type == LS_BF16;
+    bool all = op->output[0]->type == LS_BF16;
     for (int i = 0; i < op->inputs && i < 3; i++)
         all = all && op->input[i]->type == LS_BF16;
     return all;

@@ -55,7 +55,7 @@ static inline const float *ls_chunk_read(bool bf16, const void *array, int64_t f
 }
 
 /* Where numbers from `from` on are to be written: into the array, or into `wide`. */
-static inline float *ls_chunk_begin(bool bf16, void *array, int64_t from, float wide[LS_CHUNK])
+static inline float *ls_chunk_begin(bool bf16, void *array, int64_t from, float *wide)
 {
     return bf16 ? wide : (float *)array + from;
 }

@@ -20,7 +20,7 @@ struct ls_lrn {
     float factor;  /* of the sum of squares: alpha / size, or alpha / size^2 */
     float beta, k; /* within: k is 1 */
     float slope;   /* 2 * factor * beta */
-    bool bf16;     /* x, y, dy and dx are bf16, and plain; across channels only */
+    bool bf16;     /* x, y, dy and dx are bf16, and plain */
 };
 
 /* s = k + factor * sum of x^2 over `size` channels around; y = x * s^-beta. */
@@ -37,9 +37,9 @@ LS_VECTOR_TABLES(ls_vector_lrn_across)
 /* The same with sums over size x size positions around, in the plane of the channel. */
 struct ls_vector_lrn_within {
     int64_t (*scratch)(const struct ls_lrn *lrn);
-    void (*forward)(const struct ls_lrn *lrn, const float *x, float *y, float *scratch);
-    void (*backward)(const struct ls_lrn *lrn, const float *x, const float *y, const float *dy,
-                     float *dx, float *scratch);
+    void (*forward)(const struct ls_lrn *lrn, const void *x, void *y, float *scratch);
+    void (*backward)(const struct ls_lrn *lrn, const void *x, const void *y, const void *dy,
+                     void *dx, float *scratch);
 };
 LS_VECTOR_TABLES(ls_vector_lrn_within)
 

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/lrn.h"
 
+#include "ops/cpu/vector/chunks.h"
 #include "ops/cpu/vector/lrn_parts.h"
 
 /* Sums over squares, row by row. */
@@ -119,10 +120,18 @@ static void advance_powers(struct powers *powers, const struct ls_lrn *lrn, cons
     ls_lrn_powers(lrn->beta, powers->sum, squares->row, powers->power, powers->inverse);
 }
 
+enum { PLANES = 4 }; /* x, y, dy and dx in bf16, as floats */
+
+static int64_t plane_elements(const struct ls_lrn *lrn)
+{
+    return lrn->height * lrn->width * lrn->block;
+}
+
 static int64_t within_scratch(const struct ls_lrn *lrn)
 {
     const struct squares squares = make_squares(lrn);
-    return 2 * squares_scratch(&squares) + 4 * squares.row;
+    return 2 * squares_scratch(&squares) + 4 * squares.row +
+           (lrn->bf16 ? PLANES * plane_elements(lrn) : 0);
 }
 
 static int64_t plane_count(const struct ls_lrn *lrn)
@@ -130,21 +139,38 @@ static int64_t plane_count(const struct ls_lrn *lrn)
     return lrn->samples * ((lrn->channels + lrn->block - 1) / lrn->block);
 }
 
-static void within_forward(const struct ls_lrn *lrn, const float *x, float *y, float *scratch)
+/* Plane `plane` of an array: where it lies, or as a copy. */
+static const float *read_plane(const struct ls_lrn *lrn, const void *array, int64_t plane,
+                               float *wide)
 {
+    const int64_t n = plane_elements(lrn);
+    if (!lrn->bf16)
+        return (const float *)array + plane * n;
+    ls_widen_chunk((const uint16_t *)array + plane * n, wide, n);
+    return wide;
+}
+
+static void forward_plane(const struct ls_lrn *lrn, struct powers *powers, const float *x, float *y)
+{
+    const int64_t row = powers->squares.row;
+    for (int64_t h = 0; h < lrn->height; h++) {
+        const float *restrict from = x + h * row, *restrict power = powers->power;
+        float *restrict to = y + h * row;
+        advance_powers(powers, lrn, x, h);
+        for (int64_t i = 0; i < row; i++)
+            to[i] = from[i] * power[i];
+    }
+}
+
+static void within_forward(const struct ls_lrn *lrn, const void *x, void *y, float *scratch)
+{
+    const int64_t planes = plane_count(lrn), n = plane_elements(lrn);
     struct powers powers;
     place_powers(&powers, lrn, &scratch);
-    int64_t row = powers.squares.row, planes = plane_count(lrn);
     for (int64_t plane = 0; plane < planes; plane++) {
-        for (int64_t h = 0; h < lrn->height; h++) {
-            const float *restrict from = x + h * row, *restrict power = powers.power;
-            float *restrict to = y + h * row;
-            advance_powers(&powers, lrn, x, h);
-            for (int64_t i = 0; i < row; i++)
-                to[i] = from[i] * power[i];
-        }
-        x += lrn->height * row;
-        y += lrn->height * row;
+        float *to = ls_chunk_begin(lrn->bf16, y, plane * n, scratch);
+        forward_plane(lrn, &powers, read_plane(lrn, x, plane, scratch + n), to);
+        ls_chunk_end(lrn->bf16, y, plane * n, n, to);
     }
 }
 
@@ -167,27 +193,40 @@ static void neighbours_part(const struct squares *ratios, float slope, int64_t h
         dx[i] = dx[i] - slope * x[i] * sum[i];
 }
 
-static void within_backward(const struct ls_lrn *lrn, const float *x, const float *y,
-                            const float *dy, float *dx, float *scratch)
+/* `line` has room for a row. */
+static void backward_plane(const struct ls_lrn *lrn, struct powers *powers,
+                           const struct squares *ratios, const float *x, const float *y,
+                           const float *dy, float *dx, float *line)
 {
+    const int64_t row = ratios->row;
+    for (int64_t h = 0; h < lrn->height + ratios->rows; h++) {
+        int64_t at = h * row, ready = h - ratios->rows;
+        if (h < lrn->height) {
+            advance_powers(powers, lrn, x, h);
+            own_part(powers, y + at, dy + at, dx + at, ratios->line);
+            push_row(ratios, h);
+        }
+        at = ready * row;
+        if (ready >= 0)
+            neighbours_part(ratios, lrn->slope, ready, x + at, line, dx + at);
+    }
+}
+
+static void within_backward(const struct ls_lrn *lrn, const void *x, const void *y, const void *dy,
+                            void *dx, float *scratch)
+{
+    const int64_t planes = plane_count(lrn), n = plane_elements(lrn);
     struct powers powers;
     struct squares ratios = make_squares(lrn);
     place_powers(&powers, lrn, &scratch);
     place_squares(&ratios, &scratch);
-    int64_t row = ratios.row, planes = plane_count(lrn), plane_elements = row * lrn->height;
+    float *line = scratch, *wide = line + ratios.row;
     for (int64_t plane = 0; plane < planes; plane++) {
-        int64_t first = plane * plane_elements;
-        for (int64_t h = 0; h < lrn->height + ratios.rows; h++) {
-            int64_t at = first + h * row, ready = h - ratios.rows;
-            if (h < lrn->height) {
-                advance_powers(&powers, lrn, x + first, h);
-                own_part(&powers, y + at, dy + at, dx + at, ratios.line);
-                push_row(&ratios, h);
-            }
-            at = first + ready * row;
-            if (ready >= 0)
-                neighbours_part(&ratios, lrn->slope, ready, x + at, scratch, dx + at);
-        }
+        float *to = ls_chunk_begin(lrn->bf16, dx, plane * n, wide);
+        backward_plane(lrn, &powers, &ratios, read_plane(lrn, x, plane, wide + n),
+                       read_plane(lrn, y, plane, wide + 2 * n),
+                       read_plane(lrn, dy, plane, wide + 3 * n), to, line);
+        ls_chunk_end(lrn->bf16, dx, plane * n, n, to);
     }
 }
 
