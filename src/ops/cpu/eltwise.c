@@ -78,10 +78,26 @@ static void combine_tile(const struct ls_op *op, void *const *in, size_t from, s
         finish(op, in, from, tile, y, count);
 }
 
+/* Whether two values of bf16 are added as they are. */
+static bool is_plain_sum(const struct ls_op *op)
+{
+    const struct ls_eltwise_attr *attr = &op->attr.eltwise;
+    return attr->method == LS_ELTWISE_SUM && attr->coefficients == NULL &&
+           op->inputs == 2 + attr->gated && ls_all_bf16(op);
+}
+
 /* Numbers [begin, n) of all. */
 static void combine_all(const struct ls_op *op, void *const *in, void *const *out, size_t begin,
                         size_t n)
 {
+    const struct ls_eltwise_attr *attr = &op->attr.eltwise;
+    if (is_plain_sum(op)) {
+        const uint16_t *a = in[0], *b = in[1], *gate = attr->gated ? in[2] : NULL;
+        ls_vector_elementwise()->add_bf16(a + begin, b + begin, gate != NULL ? gate + begin : NULL,
+                                          attr->gated || attr->relu ? &attr->relu_slope : NULL,
+                                          (uint16_t *)out[0] + begin, n - begin);
+        return;
+    }
     float wide[TILE];
     for (size_t from = begin; from < n; from += TILE) {
         size_t count = n - from < TILE ? n - from : TILE;

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/elementwise.h"
 
+#include <stdbool.h>
+
 #include "ops/cpu/vector/lanes.h"
 
 static void relu(const float *x, float *y, float slope, size_t n)
@@ -113,6 +115,39 @@ static void multiply_by(const float *x, float factor, float *y, size_t n)
         y[i] = factor * x[i];
 }
 
+/* What is NULL or 0 is so everywhere in a loop: constants. */
+static inline __attribute__((always_inline)) void add_gated(const uint16_t *a, const uint16_t *b,
+                                                            const uint16_t *gate, bool relu,
+                                                            float slope, uint16_t *y, size_t n)
+{
+    LS_ELEMENTWISE
+    for (size_t i = 0; i < n; i++) {
+        const float sum = ls_widen_bf16(a[i]) + ls_widen_bf16(b[i]);
+        const float below = slope == 0 ? 0.0F : slope * sum;
+        float z = sum;
+        if (gate != NULL)
+            z = ls_widen_bf16(gate[i]) > 0 ? sum : below;
+        else if (relu)
+            z = sum < 0 ? below : sum;
+        y[i] = ls_round_bf16(z);
+    }
+}
+
+static void add_bf16(const uint16_t *a, const uint16_t *b, const uint16_t *gate, const float *slope,
+                     uint16_t *y, size_t n)
+{
+    if (slope == NULL)
+        add_gated(a, b, NULL, false, 0, y, n);
+    else if (gate == NULL && *slope == 0)
+        add_gated(a, b, NULL, true, 0, y, n);
+    else if (gate == NULL)
+        add_gated(a, b, NULL, true, *slope, y, n);
+    else if (*slope == 0)
+        add_gated(a, b, gate, true, 0, y, n);
+    else
+        add_gated(a, b, gate, true, *slope, y, n);
+}
+
 static void add_scaled(const float *a, const float *x, float factor, float *y, size_t n)
 {
     LS_ELEMENTWISE
@@ -160,6 +195,7 @@ const struct ls_vector_elementwise LS_ISA_NAME(ls_vector_elementwise) = {
     .multiply = multiply,
     .add = add,
     .multiply_by = multiply_by,
+    .add_bf16 = add_bf16,
     .add_scaled = add_scaled,
     .larger = larger,
     .challenge = challenge,

@@ -25,6 +25,9 @@ struct ls_vector_elementwise {
     void (*drop_gated)(const float *dy, const float *z, float *dx, float scale, size_t n);
     void (*multiply)(const float *a, const float *b, float *y, size_t n);
     void (*add)(const float *a, const float *b, float *y, size_t n);
+    /* y = a + b of bf16, through relu (`slope`, else NULL) or relu_backward (`gate`, too). */
+    void (*add_bf16)(const uint16_t *a, const uint16_t *b, const uint16_t *gate, const float *slope,
+                     uint16_t *y, size_t n);
     void (*multiply_by)(const float *x, float factor, float *y, size_t n);
     /* y = a + factor * x */
     void (*add_scaled)(const float *a, const float *x, float factor, float *y, size_t n);
