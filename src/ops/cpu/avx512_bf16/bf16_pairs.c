@@ -13,6 +13,8 @@ enum {
     BLOCKS = 8 /* that go together */
 };
 
+#include "ops/cpu/vector/bf16_block.h"
+
 /* sum + upper a upper b, then + lower a lower b, each rounded; denormal numbers are zero. */
 INLINE __m512 add_pair(__m512i a, __m512i b, __m512 sum)
 {
@@ -22,34 +24,6 @@ INLINE __m512 add_pair(__m512i a, __m512i b, __m512 sum)
 static inline __m512i words(const uint32_t *from)
 {
     return _mm512_loadu_si512(from);
-}
-
-/* ---- Both directions ------------------------------------------------------------------------- */
-
-INLINE void clear(int rows, int vectors, __m512 even[SUMS][VECTORS], __m512 odd[SUMS][VECTORS])
-{
-    UNROLL
-    for (int i = 0; i < rows; i++)
-        UNROLL
-    for (int v = 0; v < vectors; v++)
-        even[i][v] = odd[i][v] = ZERO();
-}
-
-/* Adds a block to the sums; `last`: they are finished then. */
-INLINE void put_block(float *sums, size_t pitch, bool first, bool last, int rows, int vectors,
-                      __m512 even[SUMS][VECTORS], __m512 odd[SUMS][VECTORS])
-{
-    UNROLL
-    for (int i = 0; i < rows; i++, sums += pitch)
-        UNROLL
-    for (int v = 0; v < vectors; v++) {
-        __m512 sum = ADD(even[i][v], odd[i][v]);
-        if (!first)
-            sum = ADD(LOAD(sums + v * WIDTH), sum);
-        if (last)
-            sum = ADD(sum, ZERO());
-        STORE(sums + v * WIDTH, sum);
-    }
 }
 
 /* ---- Over positions -------------------------------------------------------------------------- */

@@ -29,6 +29,8 @@ enum {
         2 * LS_BF16_READ_TERMS /* with which a panel of b leaves room in a first cache of 32 KiB */
 };
 
+#include "ops/cpu/vector/bf16_block.h"
+
 static inline size_t at_most(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -204,33 +206,6 @@ INLINE void add_word(const uint32_t *a, const uint32_t *b, int rows, int vectors
     }
 }
 
-INLINE void clear(int rows, int vectors, __m512 even[ROWS][VECTORS], __m512 odd[ROWS][VECTORS])
-{
-    UNROLL
-    for (int i = 0; i < rows; i++)
-        UNROLL
-    for (int v = 0; v < vectors; v++)
-        even[i][v] = odd[i][v] = ZERO();
-}
-
-/* Adds the chains of a block to c. */
-INLINE void put_block(const struct ls_bf16_tile *tile, float *c, bool first, bool last, int rows,
-                      int vectors, __m512 even[ROWS][VECTORS], __m512 odd[ROWS][VECTORS])
-{
-    UNROLL
-    for (int i = 0; i < rows; i++)
-        UNROLL
-    for (int v = 0; v < vectors; v++) {
-        float *at = c + (size_t)i * tile->pitch + v * WIDTH;
-        __m512 sum = ADD(even[i][v], odd[i][v]);
-        if (!first)
-            sum = ADD(LOAD(at), sum);
-        if (last)
-            sum = ADD(sum, ZERO());
-        STORE(at, sum);
-    }
-}
-
 INLINE void piece(const struct ls_bf16_tile *tile, size_t row, int rows, int vectors)
 {
     const uint32_t *a = (const uint32_t *)tile->a + row * WORDS, *b = tile->b;
@@ -243,7 +218,7 @@ INLINE void piece(const struct ls_bf16_tile *tile, size_t row, int rows, int vec
             add_word(a + w, b + w * COLUMNS, rows, vectors, even);
             add_word(a + w + 1, b + (w + 1) * COLUMNS, rows, vectors, odd);
         }
-        put_block(tile, c, tile->first && k == 0, tile->last && left <= LS_BF16_BLOCK, rows,
+        put_block(c, tile->pitch, tile->first && k == 0, tile->last && left <= LS_BF16_BLOCK, rows,
                   vectors, even, odd);
         a += ROWS * WORDS;
         b += COLUMNS * WORDS;

@@ -14,6 +14,8 @@ enum {
     TERMS = 4 * BLOCK /* that go together */
 };
 
+#include "ops/cpu/vector/bf16_block.h"
+
 /* ---- Over positions -------------------------------------------------------------------------- */
 
 /* One term of `rows` lines. All counts are constants here and below. */
@@ -30,33 +32,6 @@ INLINE void add_positions(const float *w, size_t depth, const float *x, int rows
         UNROLL
         for (int v = 0; v < vectors; v++)
             sum[i][v] = FMA_BF16(factor, y[v], sum[i][v]);
-    }
-}
-
-INLINE void clear(int rows, int vectors, REGISTER even[SUMS][VECTORS], REGISTER odd[SUMS][VECTORS])
-{
-    UNROLL
-    for (int i = 0; i < rows; i++)
-        UNROLL
-    for (int v = 0; v < vectors; v++)
-        even[i][v] = odd[i][v] = ZERO();
-}
-
-/* Adds a block to the sums; `last`: they are finished then. */
-INLINE void put_block(float *sums, size_t pitch, bool first, bool last, int rows, int vectors,
-                      REGISTER even[SUMS][VECTORS], REGISTER odd[SUMS][VECTORS])
-{
-    UNROLL
-    for (int i = 0; i < rows; i++)
-        UNROLL
-    for (int v = 0; v < vectors; v++) {
-        float *at = sums + (size_t)i * pitch + v * WIDTH;
-        REGISTER sum = ADD(even[i][v], odd[i][v]);
-        if (!first)
-            sum = ADD(LOAD(at), sum);
-        if (last)
-            sum = ADD(sum, ZERO());
-        STORE(at, sum);
     }
 }
 

@@ -9,6 +9,8 @@
 
 #include "ops/cpu/vector/bf16_panels.h"
 
+#include "ops/cpu/vector/bf16_block.h" /* of the registers of bf16_panels.h */
+
 enum { DEPTH = 192, TOGETHER = LS_ISA_IS(AVX512) };
 
 /* One term of each element, of fp32 numbers or of bf16. `rows` and `vectors` are constants. */
@@ -33,11 +35,7 @@ INLINE void add_block(const float *a, const float *b, size_t pairs, bool f32, in
                       REGISTER even[ROWS][VECTORS], REGISTER odd[ROWS][VECTORS])
 {
     const float *odd_a = a + ROWS * HALF, *odd_b = b + COLUMNS * HALF;
-    UNROLL
-    for (int i = 0; i < rows; i++)
-        UNROLL
-    for (int v = 0; v < vectors; v++)
-        even[i][v] = odd[i][v] = ZERO();
+    clear(rows, vectors, even, odd);
     if (TOGETHER) {
         for (size_t p = 0; p < pairs; p++) {
             add_term(a + p, b + p * COLUMNS, f32, rows, vectors, even);
@@ -61,18 +59,7 @@ INLINE void piece(const struct ls_bf16_tile *tile, size_t row, int rows, int vec
         const size_t left = tile->terms - k, pairs = left < LS_BF16_BLOCK ? (left + 1) / 2 : HALF;
         const bool first = tile->first && k == 0, last = tile->last && left <= LS_BF16_BLOCK;
         add_block(a, b, pairs, tile->f32, rows, vectors, even, odd);
-        UNROLL
-        for (int i = 0; i < rows; i++)
-            UNROLL
-        for (int v = 0; v < vectors; v++) {
-            float *at = c + (size_t)i * tile->pitch + v * WIDTH;
-            REGISTER sum = ADD(even[i][v], odd[i][v]);
-            if (!first)
-                sum = ADD(LOAD(at), sum);
-            if (last)
-                sum = ADD(sum, ZERO());
-            STORE(at, sum);
-        }
+        put_block(c, tile->pitch, first, last, rows, vectors, even, odd);
         a += ROWS * LS_BF16_BLOCK;
         b += COLUMNS * LS_BF16_BLOCK;
     }
