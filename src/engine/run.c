@@ -219,6 +219,19 @@ static bool run_meet(struct ls_pass *pass, const struct ls_wave *wave, int segme
     return true;
 }
 
+/* Takes a worker's units through a segment, forwards and backwards by turns: what the last of them
+ * has left is still in the caches when the next segment begins with it. */
+static void run_segment(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
+{
+    const struct ls_scheduler *scheduler = &pass->scheduler;
+    const bool back = segment % 2 == 1;
+    for (size_t unit = back ? ls_scheduler_before(scheduler, wave, wave->end, worker)
+                            : ls_scheduler_next(scheduler, wave, wave->begin, worker);
+         unit < wave->end; unit = back ? ls_scheduler_before(scheduler, wave, unit, worker)
+                                       : ls_scheduler_next(scheduler, wave, unit + 1, worker))
+        run_unit(pass, worker, unit, pass->units[unit].slot, segment);
+}
+
 /* Runs all segments of a worker's units; false: an exchange with other ranks failed. With a work
  * queue the first segment has been run. */
 static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int worker)
@@ -231,10 +244,8 @@ static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int w
             continue;
         }
         bool done = segment == 0 && pass->engine->work_queue != NULL;
-        for (size_t unit = ls_scheduler_next(&pass->scheduler, wave, wave->begin, worker);
-             unit < wave->end && !done;
-             unit = ls_scheduler_next(&pass->scheduler, wave, unit + 1, worker))
-            run_unit(pass, worker, unit, pass->units[unit].slot, segment);
+        if (!done)
+            run_segment(pass, wave, segment, worker);
         bool cut = segment + 1 < segments && plan->steps[plan->segment[segment + 1] - 1].cut;
         if (cut && !run_meet(pass, wave, segment, worker))
             return false;

@@ -75,6 +75,17 @@ size_t ls_scheduler_next(const struct ls_scheduler *scheduler, const struct ls_w
     return wave->end;
 }
 
+size_t ls_scheduler_before(const struct ls_scheduler *scheduler, const struct ls_wave *wave,
+                           size_t unit, int worker)
+{
+    for (; unit > wave->begin; unit--) {
+        int slot = scheduler->units[unit - 1].slot;
+        if (slot >= 0 && slot % scheduler->workers == worker)
+            return unit - 1;
+    }
+    return wave->end;
+}
+
 /* ---- The work queue -------------------------------------------------------------------------- */
 
 /* The queue calls it for each unit that this rank gets. */

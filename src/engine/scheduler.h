@@ -83,6 +83,9 @@ size_t ls_scheduler_take(struct ls_scheduler *scheduler);
 enum { LS_ANY_WORKER = -1 };
 size_t ls_scheduler_next(const struct ls_scheduler *scheduler, const struct ls_wave *wave,
                          size_t unit, int worker);
+/* The same backwards: the worker's last unit in front of `unit`; wave->end: none. */
+size_t ls_scheduler_before(const struct ls_scheduler *scheduler, const struct ls_wave *wave,
+                           size_t unit, int worker);
 
 /* A round of the work queue, by one thread, before others take units of it. */
 int ls_scheduler_open_round(struct ls_scheduler *scheduler, const struct ls_wave *round,

@@ -132,6 +132,15 @@ static void in_a_wave_each_worker_has_every_third_unit_of_the_rank(void **state)
                 assert_int_equal(units[unit].slot % WORKERS, worker);
                 seen++;
             }
+        for (int worker = 0; worker < WORKERS; worker++) { /* back, the same ones */
+            size_t unit = wave->end, all[UNITS], count = 0;
+            while ((unit = ls_scheduler_before(&scheduler, wave, unit, worker)) < wave->end)
+                all[count++] = unit;
+            for (unit = ls_scheduler_next(&scheduler, wave, wave->begin, worker); unit < wave->end;
+                 unit = ls_scheduler_next(&scheduler, wave, unit + 1, worker))
+                assert_true(count > 0 && all[--count] == unit);
+            assert_int_equal(count, 0);
+        }
         for (size_t unit = ls_scheduler_next(&scheduler, wave, wave->begin, LS_ANY_WORKER);
              unit < wave->end;
              unit = ls_scheduler_next(&scheduler, wave, unit + 1, LS_ANY_WORKER)) {
