@@ -136,6 +136,41 @@ static void inputs_are_rounded_where_all_readers_do(void **state)
     }
 }
 
+/* A net is portable where all products are in bf16 or PORTABLE, whatever else there is. */
+static void portable_nets_have_declared_products_alone(void **state)
+{
+    (void)state;
+#define CONV_WITH(more)                                                                            \
+    LAYER("c", "Convolution", "data", "y",                                                         \
+          "convolution_param { num_output: 4 kernel_size: 1 " more "}")
+#define IP_NET(body, more)                                                                         \
+    DATA body LAYER("ip", "InnerProduct", "y", "ip",                                               \
+                    "inner_product_param { num_output: 10 " more "}") LOSS_OF("ip")
+    static const struct {
+        const char *net;
+        bool portable;
+    } nets[] = {
+        {NET(CONV_BF16("y", "data", "y")), true},
+        {NET(CONV_BF16("c", "data", "c") LAYER("p", "Power", "c", "y", "precision: FP32 ")), true},
+        {NET(CONV_WITH("algorithm: PORTABLE ")), true},
+        {NET(CONV_WITH("")), false},
+        {IP_NET(CONV_WITH("algorithm: PORTABLE "), "algorithm: PORTABLE "), true},
+        {IP_NET(CONV_WITH("algorithm: PORTABLE "), ""), false},
+        {IP_NET(CONV_BF16("y", "data", "y"), ""), false},
+        {IP_NET(CONV_WITH(""), ""), false},
+    };
+#undef CONV_WITH
+#undef IP_NET
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        struct one_net one;
+        open_net(&one, nets[i].net, true, 2);
+        assert_int_equal(one.status, 0);
+        if (one.graph->portable != nets[i].portable)
+            fail_msg("net %zu is%s portable", i, one.graph->portable ? "" : " not");
+        close_net(&one);
+    }
+}
+
 /* Which ops round is known of each kind: one that makes learned values says it. */
 static void every_op_says_what_it_rounds(void **state)
 {
@@ -160,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_have_the_types_of_their_layers),
         cmocka_unit_test(inputs_are_rounded_where_all_readers_do),
+        cmocka_unit_test(portable_nets_have_declared_products_alone),
         cmocka_unit_test(every_op_says_what_it_rounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
