@@ -209,12 +209,40 @@ static void directions_are_apart(void **state)
     assert_true(check_passes(&c, 2, true, shape.name));
 }
 
+/* Where memory does not suffice to ask oneDNN, nothing is decided: the kernel that is taken then
+ * fails, and the next one that asks gets the answer. */
+static void memory_decides_nothing(void **state)
+{
+    static const struct shape_case shape = {"not asked before", 2, 3, 21, 21, 3, 19, 3, 1, 1, 1};
+    const struct ls_shape x = {.rank = 4, .dim = {3, 21, 19, 19}}, w = {4, {21, 7, 3, 3}};
+    struct ls_op_layouts layouts = {0};
+    struct ls_error error = {0};
+    (void)state;
+    need_fma();
+    const struct convolution_size c = make_case(&shape);
+    struct trial *trial = trial_new(&ls_kernel_convolution);
+    set_attributes(&trial->op.attr.convolution, &c, 2, false);
+    add_tensors(trial, TRIAL_FORWARD, &x, &x, &w, NULL);
+    ls_fail_allocation_after(0);
+    const bool ours = ls_replaces_matrix_products(&trial->op);
+    ls_fail_allocation_after(-1);
+    assert_false(ours);
+    assert_int_equal(ls_convolution_layouts(&trial->op, &layouts, &error), LOCKSTEP_RESOURCE);
+    assert_true(ls_replaces_matrix_products(&trial->op));
+    assert_int_equal(ls_matrix_products_check(NULL), 0);
+    trial_free(trial);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(odd_shapes),    cmocka_unit_test(good_shapes),
-        cmocka_unit_test(random_shapes), cmocka_unit_test(samples_do_not_matter),
-        cmocka_unit_test(algorithms),    cmocka_unit_test(directions_are_apart),
+        cmocka_unit_test(odd_shapes),
+        cmocka_unit_test(good_shapes),
+        cmocka_unit_test(random_shapes),
+        cmocka_unit_test(samples_do_not_matter),
+        cmocka_unit_test(algorithms),
+        cmocka_unit_test(directions_are_apart),
+        cmocka_unit_test(memory_decides_nothing),
     };
     return trial_main(tests);
 }
