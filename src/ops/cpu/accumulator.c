@@ -162,8 +162,7 @@ static int32_t row_of(const float *row, size_t element)
     return row[element] > 0 ? (int32_t)row[element] - 1 : 0; /* padding is zero: any row will do */
 }
 
-/* `count`, if elements [at, at + count) lie before `end` and are as those in front of them; else 1.
- */
+/* `count` if elements [at, at + count) lie before `end` and equal those in front, else 1. */
 static size_t repeats(const float *row, size_t at, size_t count, size_t end)
 {
     return at + count <= end && memcmp(row + at, row + at - count, count * sizeof *row) == 0 ? count

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "base/assert.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/tiles.h"
 
@@ -197,6 +198,7 @@ static void add_copies(const struct ls_op *op, const void *dy, size_t from, size
 {
     double sum[CHUNK];
     float wide[CHUNK];
+    LS_ASSERT(op->attr.tile.tiles > 0);
     for (int64_t t = 0; t < op->attr.tile.tiles; t++) {
         const float *copy = ls_tile_read(op->input[0], dy, from + (size_t)t * run, count, wide);
         for (size_t i = 0; i < count; i++)

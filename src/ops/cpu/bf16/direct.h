@@ -12,11 +12,12 @@
 
 struct ls_bf16_direct;
 
-/* *direct becomes NULL where a convolution is better a product of matrices. */
+/* *direct becomes NULL where a convolution is better a product of matrices, and where this fails.
+ * `convolution` outlives it. */
 int ls_bf16_direct_new(const struct ls_bf16_convolution *convolution,
                        struct ls_bf16_direct **direct, struct ls_error *error);
 void ls_bf16_direct_free(struct ls_bf16_direct *direct);            /* NULL: nothing */
-size_t ls_bf16_direct_scratch(const struct ls_bf16_direct *direct); /* bytes */
+size_t ls_bf16_direct_scratch(const struct ls_bf16_direct *direct); /* bytes, of either below */
 
 /* Forward or by data: from x to y, or from y to x. The weights are [channel of y][tap][channel of
  * x]; bias may be NULL. */

@@ -17,8 +17,7 @@ enum {
 /* What words in scratch are: one number as fp32, or two of bf16 (bf16_pairs.h). */
 enum ls_bf16_words { LS_BF16_FLOATS, LS_BF16_PAIRED_TERMS, LS_BF16_PAIRED_POSITIONS };
 
-/* Where a block's terms reach along the axis of rows, counted from a position, and its first step.
- */
+/* How far a block's terms reach along the axis of rows from a position, and its first step. */
 struct ls_bf16_reach {
     int64_t low, high, step;
 };

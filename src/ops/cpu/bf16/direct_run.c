@@ -18,8 +18,7 @@ static int64_t smaller(int64_t a, int64_t b)
 
 /* ---- Planes ---------------------------------------------------------------------------------- */
 
-/* Rows [first, first + rows) of positions of one sample, at place `front` along the axis in front.
- */
+/* Rows [first, first + rows) of a sample's positions, at place `front` along the axis in front. */
 struct part {
     int64_t front, first, rows;
     bool again; /* the planes hold a sample already */

@@ -150,8 +150,7 @@ static struct matrix result_of(const struct ls_op *op, void *const *in, void *da
     return result;
 }
 
-/* The weights of the result's columns: as terms, where they have as many numbers a row as the
- * result
+/* The weights of the result's columns: as terms where they have as many numbers a row as the result
  * (`combine`), else as lines. `wide` is filled where they are rounded. */
 static struct ls_bf16_operand weights_of(const struct ls_op *op, const void *w, bool combine,
                                          const struct matrix *result, struct wide *wide)

@@ -54,7 +54,8 @@ static inline const float *ls_chunk_read(bool bf16, const void *array, int64_t f
     return wide;
 }
 
-/* Where numbers from `from` on are to be written: into the array, or into `wide`. */
+/* Where numbers from `from` on are to be written: into the array, or into `wide`, which has room
+ * for as many as will be. */
 static inline float *ls_chunk_begin(bool bf16, void *array, int64_t from, float *wide)
 {
     return bf16 ? wide : (float *)array + from;
