@@ -73,8 +73,9 @@ static inline int64_t ls_bf16_direct_plane(const struct ls_bf16_direct *direct)
 /* That are summed up together, at most. */
 static inline int64_t ls_bf16_direct_positions_max(const struct ls_bf16_direct *direct)
 {
-    return (int64_t)(direct->words == LS_BF16_PAIRED_TERMS ? direct->pairs->positions
-                                                           : ls_vector_bf16_direct()->positions);
+    const struct ls_bf16_pairs *pairs =
+        direct->words == LS_BF16_PAIRED_TERMS ? direct->pairs : NULL;
+    return (int64_t)(pairs != NULL ? pairs->positions : ls_vector_bf16_direct()->positions);
 }
 
 /* Planes of each variant. */
