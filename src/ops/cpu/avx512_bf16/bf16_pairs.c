@@ -242,6 +242,15 @@ static void fill_pieces(const struct piece *piece, size_t pieces, const uint16_t
     }
 }
 
+static struct piece piece_of(const struct ls_bf16_run *run, int64_t at)
+{
+    const int64_t length = run->head + run->count + run->tail, begin = run->head - at;
+    return (struct piece){.from = run->from - begin,
+                          .there = first_of(begin + run->count) & ~first_of(begin),
+                          .most = first_of(length - at),
+                          .to = (int32_t)(run->to + at)};
+}
+
 static void fill(const struct ls_bf16_run *run, size_t runs, const uint16_t *data, int64_t plane,
                  const struct ls_bf16_pair_planes *pair, size_t rows, uint32_t *to, size_t pitch)
 {
@@ -250,12 +259,7 @@ static void fill(const struct ls_bf16_run *run, size_t runs, const uint16_t *dat
     for (; runs > 0; runs--, run++) {
         const int64_t length = run->head + run->count + run->tail;
         for (int64_t at = 0; at < length; at += BLOCK) {
-            const int64_t begin = run->head - at;
-            piece[pieces++] =
-                (struct piece){.from = run->from - begin,
-                               .there = first_of(begin + run->count) & ~first_of(begin),
-                               .most = first_of(length - at),
-                               .to = (int32_t)(run->to + at)};
+            piece[pieces++] = piece_of(run, at);
             if (pieces == PIECES) {
                 fill_pieces(piece, pieces, data, plane, pair, rows, to, pitch);
                 pieces = 0;
@@ -263,6 +267,30 @@ static void fill(const struct ls_bf16_run *run, size_t runs, const uint16_t *dat
         }
     }
     fill_pieces(piece, pieces, data, plane, pair, rows, to, pitch);
+}
+
+/* 0 and 2, 1 and 3 of each four numbers. */
+static inline __m512i in_pairs(__m512i numbers)
+{
+    const __m512i order =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(4, 5, 0, 1, 6, 7, 2, 3, 12, 13, 8, 9, 14, 15, 10, 11));
+    return _mm512_shuffle_epi8(numbers, order);
+}
+
+static void fill_positions(const struct ls_bf16_run *run, size_t runs, const uint16_t *data,
+                           int64_t plane, size_t rows, uint32_t *to, size_t pitch)
+{
+    for (; runs > 0; runs--, run++) {
+        const int64_t length = run->head + run->count + run->tail;
+        for (int64_t at = 0; at < length; at += BLOCK) {
+            const struct piece piece = piece_of(run, at);
+            const uint16_t *from = data + piece.from;
+            uint32_t *words = to + piece.to / 2;
+            for (size_t row = 0; row < rows; row++, from += plane, words += pitch)
+                _mm512_mask_storeu_epi16(words, piece.most,
+                                         in_pairs(_mm512_maskz_loadu_epi16(piece.there, from)));
+        }
+    }
 }
 
 static void turn(const uint16_t *y, int64_t plane, size_t channels, size_t count, uint32_t *to,
@@ -292,12 +320,10 @@ static void turn(const uint16_t *y, int64_t plane, size_t channels, size_t count
 
 static void pair_terms(const uint16_t *from, size_t terms, uint32_t *to)
 {
-    const __m512i order =
-        _mm512_broadcast_i32x4(_mm_setr_epi8(4, 5, 0, 1, 6, 7, 2, 3, 12, 13, 8, 9, 14, 15, 10, 11));
     for (size_t k = 0; k < terms; k += BLOCK) {
         const __mmask32 there = first_of((int64_t)(terms - k));
         const __m512i numbers = _mm512_maskz_loadu_epi16(there, from + k);
-        _mm512_mask_storeu_epi16(to + k / 2, there, _mm512_shuffle_epi8(numbers, order));
+        _mm512_mask_storeu_epi16(to + k / 2, there, in_pairs(numbers));
     }
 }
 
@@ -330,6 +356,7 @@ const struct ls_bf16_pairs ls_bf16_pairs_avx512_bf16 = {
     .over_positions = over_positions,
     .over_lines = over_lines,
     .fill = fill,
+    .fill_positions = fill_positions,
     .turn = turn,
     .pair_terms = pair_terms,
     .finite = all_finite,

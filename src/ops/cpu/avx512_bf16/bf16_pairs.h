@@ -62,6 +62,10 @@ struct ls_bf16_pairs {
      * each plane. */
     void (*fill)(const struct ls_bf16_run *run, size_t runs, const uint16_t *data, int64_t plane,
                  const struct ls_bf16_pair_planes *pair, size_t rows, uint32_t *to, size_t pitch);
+    /* Words of positions 0 and 2, 1 and 3, and so on, of runs whose lengths are multiples of 4: for
+     * `rows` rows, `pitch` words apart; for each row `data` is `plane` further. */
+    void (*fill_positions)(const struct ls_bf16_run *run, size_t runs, const uint16_t *data,
+                           int64_t plane, size_t rows, uint32_t *to, size_t pitch);
     /* Rows of ls_bf16_pair_lines.y for `count` positions (a multiple of 32) of channels; zeros up
      * to a multiple of 16 channels. */
     void (*turn)(const uint16_t *y, int64_t plane, size_t channels, size_t count, uint32_t *to,

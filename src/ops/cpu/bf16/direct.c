@@ -18,11 +18,6 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-size_t ls_bf16_direct_pitch(const struct ls_bf16_direct *direct)
-{
-    return ls_bf16_rounded_up((size_t)((direct->rows + direct->further) * direct->row), BLOCK);
-}
-
 size_t ls_bf16_direct_find(const struct ls_bf16_direct *direct, struct ls_bf16_areas *areas)
 {
     const struct ls_bf16_windows *windows = &direct->windows;
@@ -37,11 +32,7 @@ size_t ls_bf16_direct_find(const struct ls_bf16_direct *direct, struct ls_bf16_a
     if (to_w) {
         areas->sums = areas->weights;
         areas->y = areas->sums + (size_t)(windows->taps * windows->channels + 1) * lanes;
-        const size_t turned = (size_t)ls_bf16_direct_words(direct, (int64_t)positions) * lanes;
-        const size_t unpaired = direct->words == LS_BF16_PAIRED_POSITIONS
-                                    ? (size_t)windows->channels * ls_bf16_direct_pitch(direct) / 2
-                                    : 0;
-        return areas->y + (turned > unpaired ? turned : unpaired);
+        return areas->y + (size_t)ls_bf16_direct_words(direct, (int64_t)positions) * lanes;
     }
     const int64_t terms =
         direct->words == LS_BF16_PAIRED_TERMS ? direct->steps->count : direct->depth;
@@ -251,12 +242,13 @@ static bool fills_well(int64_t positions)
     return positions * 8 >= (int64_t)ls_bf16_rounded_up((size_t)positions, LANES) * 7;
 }
 
-/* Pairs are made of four positions at a time, which must not be of two rows of windows. */
+/* Pairs are made of four positions at a time, which must be of one row. */
 static enum ls_bf16_words choose_words(const struct ls_bf16_direct *direct)
 {
     if (direct->convolution->pass == LS_BF16_TO_W)
-        return direct->pairs != NULL && direct->row % 4 == 0 ? LS_BF16_PAIRED_POSITIONS
-                                                             : LS_BF16_FLOATS;
+        return direct->pairs != NULL && direct->axis < 2 && direct->windows.grid[2] % 4 == 0
+                   ? LS_BF16_PAIRED_POSITIONS
+                   : LS_BF16_FLOATS;
     return direct->steps != NULL ? LS_BF16_PAIRED_TERMS : LS_BF16_FLOATS;
 }
 

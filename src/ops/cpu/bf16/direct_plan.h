@@ -99,8 +99,6 @@ struct ls_bf16_some {
 };
 struct ls_bf16_some ls_bf16_direct_blocks(const struct ls_bf16_direct *direct, int64_t first,
                                           int64_t last);
-/* Numbers of a channel, in the order of positions, of which pairs are made by weights. */
-size_t ls_bf16_direct_pitch(const struct ls_bf16_direct *direct);
 /* Fills `areas`; returns the words of all. */
 size_t ls_bf16_direct_find(const struct ls_bf16_direct *direct, struct ls_bf16_areas *areas);
 

@@ -43,20 +43,10 @@ static void copy(const struct ls_bf16_direct *direct, const struct ls_bf16_run *
         ls_vector_bf16_windows()->copy_floats(run, runs, data, plane, 1, rows, to, pitch);
     else if (direct->words == LS_BF16_PAIRED_TERMS)
         direct->pairs->fill(run, runs, data, plane, direct->steps->plane, rows, to, pitch);
+    else if (direct->words == LS_BF16_PAIRED_POSITIONS)
+        direct->pairs->fill_positions(run, runs, data, plane, rows, to, pitch);
     else
         ls_vector_bf16_direct()->widen(run, runs, data, plane, rows, to, pitch);
-}
-
-/* The same of positions, which are brought in a row first. */
-static void copy_positions(const struct ls_bf16_direct *direct, const struct ls_bf16_run *run,
-                           size_t runs, const void *data, int64_t plane, int64_t positions,
-                           uint16_t *row, uint32_t *to, size_t pitch)
-{
-    const size_t channels = (size_t)direct->windows.channels,
-                 row_pitch = ls_bf16_direct_pitch(direct);
-    ls_vector_bf16_windows()->copy(run, runs, data, plane, 1, channels, row, row_pitch, row_pitch);
-    for (size_t c = 0; c < channels; c++, row += row_pitch, to += pitch)
-        direct->pairs->pair_terms(row, (size_t)positions, to);
 }
 
 /* The planes of one variant, of all channels of a group. */
@@ -77,15 +67,9 @@ static void fill_variant(const struct ls_bf16_direct *direct, const struct ls_bf
     stands[direct->axis] = part->first - direct->before;
     size_t runs = ls_bf16_row_runs(windows, direct->axis, rows, stands, run);
     /* Rows of zeros are there since the sample before, if that had the same ones. */
-    if (part->again && direct->fronts == 1 && part->rows == windows->grid[direct->axis] &&
-        direct->words != LS_BF16_PAIRED_POSITIONS)
+    if (part->again && direct->fronts == 1 && part->rows == windows->grid[direct->axis])
         runs = without_zeros(run, runs);
-    if (direct->words == LS_BF16_PAIRED_POSITIONS)
-        copy_positions(direct, run, runs, data, windows->plane, rows * direct->row,
-                       (uint16_t *)(void *)(scratch + areas->y), to, pitch);
-    else
-        copy(direct, run, runs, data, windows->plane, (size_t)ls_bf16_direct_planes(direct), to,
-             pitch);
+    copy(direct, run, runs, data, windows->plane, (size_t)ls_bf16_direct_planes(direct), to, pitch);
 }
 
 /* What windows of a part meet, but for what is there since the part before. */
