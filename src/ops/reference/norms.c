@@ -167,24 +167,30 @@ static double x_hat(const float *stats, double x)
     return (x - (double)stats[0] - (double)stats[1]) * (double)stats[2];
 }
 
-static void measure(const struct ls_call *call, int64_t first, float stats[LS_REF_STATS])
+void ls_ref_fill_stats(const struct ls_call *call, double mean, double variance,
+                       float stats[LS_REF_STATS])
 {
     /* Larger ratios belong to deviations that are nothing but eps, where x^ is next to 0. */
     static const double largest_ratio = 1e30;
     const struct ls_normalize_attr *attr = &call->op->attr.normalize;
-    const double n = (double)ls_ref_group_size(call), eps = (double)attr->eps;
-    double mean = 0, variance = 0;
-    for (int64_t i = 0; i < ls_ref_group_size(call); i++)
-        mean += ls_at(call, 0, first + i) / n;
-    for (int64_t i = 0; i < ls_ref_group_size(call); i++)
-        variance += (ls_at(call, 0, first + i) - mean) * (ls_at(call, 0, first + i) - mean) / n;
-    const double root = sqrt(variance),
-                 deviation = attr->behind ? root + eps : sqrt(variance + eps);
+    const double root = sqrt(variance), eps = (double)attr->eps;
+    const double deviation = attr->behind ? root + eps : sqrt(variance + eps);
     const double ratio = !attr->behind ? 1 : root > 0 ? deviation / root : 0;
     stats[0] = (float)mean;
     stats[1] = (float)(mean - (double)stats[0]);
     stats[2] = attr->variance ? (float)(1 / deviation) : 1;
     stats[3] = attr->variance ? (float)(ratio < largest_ratio ? ratio : largest_ratio) : 0;
+}
+
+static void measure(const struct ls_call *call, int64_t first, float stats[LS_REF_STATS])
+{
+    const double n = (double)ls_ref_group_size(call);
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < ls_ref_group_size(call); i++)
+        mean += ls_at(call, 0, first + i) / n;
+    for (int64_t i = 0; i < ls_ref_group_size(call); i++)
+        variance += (ls_at(call, 0, first + i) - mean) * (ls_at(call, 0, first + i) - mean) / n;
+    ls_ref_fill_stats(call, mean, variance, stats);
 }
 
 static void normalize(const struct ls_call *call)

@@ -20,5 +20,8 @@ double *ls_ref_start_row(const struct ls_call *call, const struct ls_value *x, i
 /* Numbers of a group of values of a sample, and which number of scale and bias is for element i. */
 int64_t ls_ref_group_size(const struct ls_call *call);
 int64_t ls_ref_factor(const struct ls_call *call, int64_t i);
+/* Fills the numbers that are kept of a group of values from its mean and variance. */
+void ls_ref_fill_stats(const struct ls_call *call, double mean, double variance,
+                       float stats[LS_REF_STATS]);
 
 #endif

@@ -1,5 +1,4 @@
-/* Normalisation by the batch and by sample, of portable nets. See
- * ops/reference/portable.h.
+/* Normalisation by the batch and by sample, of portable nets. See ops/reference/portable.h.
  *
  * Statistics are sums in double. A channel's positions in a sample are added up in lanes; where it
  * has one position alone, samples follow each other in four (or two) sums. Numbers are normalised
@@ -284,25 +283,16 @@ static float x_hat(const float *stats, float x)
 
 static void measure_group(const struct ls_call *call, int64_t first, float stats[LS_REF_STATS])
 {
-    /* Larger ratios belong to deviations that are nothing but eps, where x^ is next to 0. */
-    static const double largest_ratio = 1e30;
-    const struct ls_normalize_attr *attr = &call->op->attr.normalize;
     const int64_t n = ls_ref_group_size(call);
     struct ls_lane_sum sum = {{0}}, squares = {{0}};
     for (int64_t i = 0; i < n; i++)
         sum.lane[i % LS_REF_LANES] += ls_at(call, 0, first + i);
-    const double mean = ls_lane_fold(&sum) / (double)n, eps = (double)attr->eps;
+    const double mean = ls_lane_fold(&sum) / (double)n;
     for (int64_t i = 0; i < n; i++) {
         const double apart = ls_at(call, 0, first + i) - mean;
         squares.lane[i % LS_REF_LANES] += apart * apart;
     }
-    const double variance = ls_lane_fold(&squares) / (double)n, root = sqrt(variance);
-    const double deviation = attr->behind ? root + eps : sqrt(variance + eps);
-    const double ratio = !attr->behind ? 1 : root > 0 ? deviation / root : 0;
-    stats[0] = (float)mean;
-    stats[1] = (float)(mean - (double)stats[0]);
-    stats[2] = attr->variance ? (float)(1 / deviation) : 1;
-    stats[3] = attr->variance ? (float)(ratio < largest_ratio ? ratio : largest_ratio) : 0;
+    ls_ref_fill_stats(call, mean, ls_lane_fold(&squares) / (double)n, stats);
 }
 
 static void normalize(const struct ls_call *call)
