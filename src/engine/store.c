@@ -273,6 +273,13 @@ static int store_open_view(const struct ls_store *store, const struct ls_view *v
     return status;
 }
 
+/* All behind the first `count`. */
+static void store_close_views(struct ls_store *store, size_t count)
+{
+    while (store->view_count > count)
+        store_close_view(store, &store->view_memory[--store->view_count]);
+}
+
 /* Memory for views that have none. */
 static int store_open_views(struct ls_store *store, struct ls_error *error)
 {
@@ -338,8 +345,7 @@ void ls_store_free(struct ls_store *store)
             store->device->memory->free(slot->history[h]);
         store->device->memory->free(slot->average);
     }
-    for (size_t i = 0; i < store->view_count; i++)
-        store_close_view(store, &store->view_memory[i]);
+    store_close_views(store, 0);
     ls_shards_free(store->shards);
     if (store->weights != NULL) {
         store->device->memory->free(store->weights->flat);
@@ -370,10 +376,12 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
     if (first == store->views->count)
         return 0;
     LS_TRY(store_wait(store, LS_BUCKETS_ALL, error)); /* their views are converted then, too */
-    LS_TRY(store_open_views(store, error));
-    for (size_t i = first; i < store->view_count; i++)
-        LS_TRY(store_convert_view(store, i, error));
-    return 0;
+    int status = store_open_views(store, error);
+    for (size_t i = first; status == 0 && i < store->view_count; i++)
+        status = store_convert_view(store, i, error);
+    if (status != 0)
+        store_close_views(store, first); /* what is there counts as up to date */
+    return status;
 }
 
 struct refresh {

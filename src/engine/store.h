@@ -96,7 +96,8 @@ void ls_store_free(struct ls_store *store);
 int ls_store_fill(struct ls_store *store, const struct ls_store_options *options,
                   struct ls_thread_pool *pool, struct ls_error *error);
 
-/* Memory for views that plans have asked for since, brought up to date. */
+/* Memory for views that plans have asked for since, brought up to date: for all, or for none where
+ * it fails. */
 int ls_store_add_views(struct ls_store *store, struct ls_error *error);
 
 /* The weights of a parameter, in its layout: waits for those that other ranks have updated. They

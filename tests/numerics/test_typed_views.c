@@ -122,6 +122,49 @@ static void a_resume_brings_views_up_to_date(void **state)
     lockstep_solver_free(solver);
 }
 
+/* As plans of other sizes do: for each view in BF16 one in F16. */
+static void want_more(struct ls_view_set *views)
+{
+    const size_t count = views->count;
+    for (size_t v = 0; v < count; v++) {
+        struct ls_view view = views->items[v];
+        if (view.type != LS_BF16)
+            continue;
+        view.type = LS_F16;
+        assert_true(LS_GROW(views->items, views->count, views->capacity));
+        views->items[views->count++] = view;
+    }
+}
+
+/* Whatever allocation fails, the next call makes all views, with the weights. */
+static void views_are_added_all_or_none(void **state)
+{
+    (void)state;
+    int status = LOCKSTEP_RESOURCE;
+    long fails = 0;
+    struct lockstep_solver *solver = make_solver("");
+    narrow_products(NARROW_VIEWED, LS_BF16);
+    for (; status != 0; fails++) {
+        struct training *training = start(solver, 1, NULL, NULL);
+        struct ls_store *store = training->trainer->inner->store;
+        step(training, 1);
+        const size_t before = store->view_count;
+        want_more(store->views);
+        ls_fail_allocation_after(fails);
+        status = ls_store_add_views(store, NULL);
+        ls_fail_allocation_after(-1);
+        if (status != 0) {
+            assert_int_equal(status, LOCKSTEP_RESOURCE);
+            assert_int_equal(store->view_count, before);
+            assert_int_equal(ls_store_add_views(store, NULL), 0);
+        }
+        check_views(store, LS_F16);
+        finish(training);
+    }
+    assert_true(fails > 3); /* at least one for each view */
+    lockstep_solver_free(solver);
+}
+
 static void numbers_are_not_converted_to_integers(void **state)
 {
     (void)state;
@@ -175,6 +218,7 @@ int main(void)
         cmocka_unit_test(views_hold_the_weights_of_every_update),
         cmocka_unit_test(ranks_have_views_of_the_same_weights),
         cmocka_unit_test(a_resume_brings_views_up_to_date),
+        cmocka_unit_test(views_are_added_all_or_none),
         cmocka_unit_test(plans_show_types),
         cmocka_unit_test(numbers_are_not_converted_to_integers),
     };
