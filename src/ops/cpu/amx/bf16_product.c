@@ -80,7 +80,7 @@ static inline void store_square(const __m512i rows[SIDE], uint16_t *to, size_t p
 }
 
 /* Lines become columns. */
-static void turn_lines(const struct ls_bf16_lines *from, uint16_t *to)
+static void transpose_lines(const struct ls_bf16_lines *from, uint16_t *to)
 {
     __m512i rows[SIDE];
     for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK)
@@ -117,14 +117,14 @@ static void pack_b(const struct ls_bf16_lines *from, void *panel)
 {
     uint16_t *to = panel;
     if (!from->by_term)
-        turn_lines(from, to);
+        transpose_lines(from, to);
     else
         for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK, to += 2 * HALF)
             pair_terms(from, k, to);
 }
 
 /* Terms become rows, by way of columns. */
-static void turn_terms(const struct ls_bf16_lines *from, uint16_t *to)
+static void transpose_terms(const struct ls_bf16_lines *from, uint16_t *to)
 {
     uint16_t columns[2 * HALF] __attribute__((aligned(64)));
     __m512i rows[SIDE];
@@ -142,7 +142,7 @@ static void pack_a(const struct ls_bf16_lines *from, void *panel)
 {
     uint16_t *to = panel;
     if (from->by_term)
-        turn_terms(from, to);
+        transpose_terms(from, to);
     else
         for (size_t i = 0; i < from->lines; i++, to += PIECE)
             for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK)

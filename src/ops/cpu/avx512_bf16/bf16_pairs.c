@@ -293,8 +293,8 @@ static void fill_positions(const struct ls_bf16_run *run, size_t runs, const uin
     }
 }
 
-static void turn(const uint16_t *y, int64_t plane, size_t channels, size_t count, uint32_t *to,
-                 size_t pitch)
+static void transpose_pairs(const uint16_t *y, int64_t plane, size_t channels, size_t count,
+                            uint32_t *to, size_t pitch)
 {
     const size_t all = (channels + WIDTH - 1) / WIDTH * WIDTH;
     const __mmask32 upper = 0xaaaaaaaa;
@@ -357,7 +357,7 @@ const struct ls_bf16_pairs ls_bf16_pairs_avx512_bf16 = {
     .over_lines = over_lines,
     .fill = fill,
     .fill_positions = fill_positions,
-    .turn = turn,
+    .transpose = transpose_pairs,
     .pair_terms = pair_terms,
     .finite = all_finite,
     .join = join,

@@ -68,8 +68,8 @@ struct ls_bf16_pairs {
                            int64_t plane, size_t rows, uint32_t *to, size_t pitch);
     /* Rows of ls_bf16_pair_lines.y for `count` positions (a multiple of 32) of channels; zeros up
      * to a multiple of 16 channels. */
-    void (*turn)(const uint16_t *y, int64_t plane, size_t channels, size_t count, uint32_t *to,
-                 size_t pitch);
+    void (*transpose)(const uint16_t *y, int64_t plane, size_t channels, size_t count, uint32_t *to,
+                      size_t pitch);
     /* Words of terms 0 and 2, 1 and 3, 4 and 6, 5 and 7, and so on; `terms` is a multiple of 4. */
     void (*pair_terms)(const uint16_t *from, size_t terms, uint32_t *to);
     /* Whether all numbers of these words are finite. */

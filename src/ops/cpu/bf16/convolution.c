@@ -210,8 +210,8 @@ static void write_gradient(const struct ls_bf16_product *product, int64_t i, int
     const struct gradient *gradient = product->user;
     const int64_t filter = gradient->filter, inside = smaller(rows, filter - i);
     if (inside > 0)
-        ls_vector_bf16_ends()->turn(tile, pitch, (size_t)inside, (size_t)columns,
-                                    gradient->dw + j * filter + i, (size_t)filter);
+        ls_vector_bf16_ends()->transpose(tile, pitch, (size_t)inside, (size_t)columns,
+                                         gradient->dw + j * filter + i, (size_t)filter);
     if (inside < rows)
         memcpy(gradient->db + j, tile + (size_t)inside * pitch, (size_t)columns * sizeof *tile);
 }

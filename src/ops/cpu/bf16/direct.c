@@ -99,13 +99,13 @@ static int64_t count_fronts(const struct ls_bf16_windows *windows, int64_t *near
 static int64_t slot_of(const struct ls_bf16_direct *direct, int64_t variant)
 {
     const int64_t(*offset)[3] = direct->windows.offset;
-    const int64_t each = direct->variants / direct->turns;
+    const int64_t each = direct->variants / direct->ring;
     const int64_t *own = offset[direct->typical[variant]];
     int64_t number = 0;
     for (int64_t v = 0; v < direct->variants; v++) {
         const int64_t *other = offset[direct->typical[v]];
         if (other[0] == direct->nearest && other[2] == own[2])
-            return own[0] - direct->nearest < direct->turns && number < each
+            return own[0] - direct->nearest < direct->ring && number < each
                        ? (own[0] - direct->nearest) * each + number
                        : -1;
         number += other[0] == direct->nearest;
@@ -113,47 +113,47 @@ static int64_t slot_of(const struct ls_bf16_direct *direct, int64_t variant)
     return -1;
 }
 
-/* Planes of a volume that windows meet at the next place in front, too, are kept. */
+/* Where planes of a volume lie, whether they are kept for the next position or not. */
 static void find_slots(struct ls_bf16_direct *direct)
 {
     const bool whole = direct->rows == direct->windows.grid[direct->axis];
-    direct->turns = count_fronts(&direct->windows, &direct->nearest);
-    bool turns = direct->axis == 1 && whole && direct->variants % direct->turns == 0;
-    for (int64_t v = 0; turns && v < direct->variants; v++) {
+    direct->ring = count_fronts(&direct->windows, &direct->nearest);
+    bool follow = direct->axis == 1 && whole && direct->variants % direct->ring == 0;
+    for (int64_t v = 0; follow && v < direct->variants; v++) {
         direct->slot[v] = slot_of(direct, v);
-        turns = direct->slot[v] >= 0;
+        follow = direct->slot[v] >= 0;
     }
-    if (turns)
+    if (follow)
         return;
-    direct->turns = 1;
+    direct->ring = 1;
     for (int64_t v = 0; v < direct->variants; v++)
         direct->slot[v] = v;
 }
 
 /* Where a tap's numbers begin in a plane. */
 static int32_t offset_of(const struct ls_bf16_direct *direct, int64_t plane, int64_t tap,
-                         int64_t turn)
+                         int64_t state)
 {
     const int64_t along = direct->windows.offset[tap][direct->axis] + direct->before;
-    const int64_t slot = ls_bf16_direct_slot(direct, direct->variant[tap], turn);
+    const int64_t slot = ls_bf16_direct_slot(direct, direct->variant[tap], state);
     return (int32_t)((plane * direct->variants + slot) * ls_bf16_direct_plane(direct) +
                      ls_bf16_direct_words(direct, along * direct->row));
 }
 
-static void fill_offsets(struct ls_bf16_direct *direct, int64_t turn)
+static void fill_offsets(struct ls_bf16_direct *direct, int64_t state)
 {
     const struct ls_bf16_windows *windows = &direct->windows;
-    int32_t *offset = direct->offset + turn * direct->offsets;
+    int32_t *offset = direct->offset + state * direct->offsets;
     if (direct->words == LS_BF16_PAIRED_TERMS) {
         for (int64_t s = 0; s < direct->steps->count; s++) {
             const struct ls_bf16_step *step = &direct->steps->step[s];
-            *offset++ = offset_of(direct, step->plane, step->upper / windows->channels, turn);
+            *offset++ = offset_of(direct, step->plane, step->upper / windows->channels, state);
         }
         return;
     }
     for (int64_t k = 0; k < windows->taps; k++)
         for (int64_t c = 0; c < windows->channels; c++)
-            *offset++ = offset_of(direct, c, k, turn);
+            *offset++ = offset_of(direct, c, k, state);
     struct ls_bf16_areas areas;
     ls_bf16_direct_find(direct, &areas);
     *offset = (int32_t)areas.ones;
@@ -276,8 +276,8 @@ static bool set_up(struct ls_bf16_direct *direct, int axis)
     if (direct->steps != NULL)
         fill_reach(direct);
     find_slots(direct);
-    for (int64_t turn = 0; turn < direct->turns; turn++)
-        fill_offsets(direct, turn);
+    for (int64_t state = 0; state < direct->ring; state++)
+        fill_offsets(direct, state);
     return true;
 }
 
@@ -323,8 +323,8 @@ int ls_bf16_direct_new(const struct ls_bf16_convolution *convolution,
     direct->variant = ls_alloc(taps, sizeof *direct->variant);
     direct->slot = ls_alloc(taps, sizeof *direct->slot);
     direct->offsets = convolution->taps * direct->windows.channels + 1;
-    const int64_t turns = count_fronts(&direct->windows, &direct->nearest);
-    direct->offset = ls_alloc((size_t)(turns * direct->offsets), sizeof *direct->offset);
+    const int64_t states = count_fronts(&direct->windows, &direct->nearest);
+    direct->offset = ls_alloc((size_t)(states * direct->offsets), sizeof *direct->offset);
     bool there = direct->typical != NULL && direct->variant != NULL && direct->slot != NULL &&
                  direct->offset != NULL;
     int status =

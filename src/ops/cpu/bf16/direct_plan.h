@@ -36,14 +36,16 @@ struct ls_bf16_direct {
     int64_t lines, depth;    /* forward and by data: channels that come out, terms of each */
     int64_t *typical;        /* by variant: a tap that stands so */
     int64_t *variant;        /* by tap */
-    /* Places of windows along the axis in front, which follow each other, where what stands at the
-     * next one is kept until the positions are there, too; 1: nothing is kept. */
-    int64_t turns;
-    int64_t nearest; /* the first of these places */
-    int64_t *slot;   /* by variant: in which of the planes it lies in the first turn */
-    /* By term (tap, channel), and that of the ones behind the planes; or by step; by turn. */
+    /* The axis in front: windows at one position meet `ring` places that follow each other, from
+     * `nearest` on. At the next position all but the last are there already, in slots that go
+     * round. 1: planes are filled anew for each position. */
+    int64_t ring;
+    int64_t nearest;
+    int64_t *slot; /* by variant: in which of the planes it lies for the first position */
+    /* For each state of the ring: by term (tap, channel), and that of the ones behind the planes;
+     * or by step. */
     int32_t *offset;
-    int64_t offsets;                   /* of a turn */
+    int64_t offsets;                   /* of one state */
     const struct ls_bf16_pairs *pairs; /* NULL: the processor has none */
     struct ls_bf16_steps *steps;       /* of paired terms */
     struct ls_bf16_reach *reach;       /* by block of them */
@@ -88,8 +90,8 @@ static inline int64_t ls_bf16_direct_planes(const struct ls_bf16_direct *direct)
 static inline int64_t ls_bf16_direct_slot(const struct ls_bf16_direct *direct, int64_t variant,
                                           int64_t front)
 {
-    const int64_t slot = direct->slot[variant], each = direct->variants / direct->turns;
-    return (slot / each + front) % direct->turns * each + slot % each;
+    const int64_t slot = direct->slot[variant], each = direct->variants / direct->ring;
+    return (slot / each + front) % direct->ring * each + slot % each;
 }
 
 /* Blocks [begin, end) of paired terms: without those in front and behind of which rows [first,

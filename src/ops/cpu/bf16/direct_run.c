@@ -76,9 +76,9 @@ static void fill_variant(const struct ls_bf16_direct *direct, const struct ls_bf
 static void fill_planes(const struct ls_bf16_direct *direct, const struct ls_bf16_areas *areas,
                         const void *data, const struct part *part, uint32_t *scratch)
 {
-    const int64_t last = direct->nearest + direct->turns - 1;
+    const int64_t last = direct->nearest + direct->ring - 1;
     for (int64_t v = 0; v < direct->variants; v++)
-        if (direct->turns == 1 || part->front == 0 ||
+        if (direct->ring == 1 || part->front == 0 ||
             direct->windows.offset[direct->typical[v]][0] == last)
             fill_variant(direct, areas, data, part, v, scratch);
 }
@@ -110,7 +110,7 @@ static int64_t positions_of(const struct ls_bf16_direct *direct, const struct pa
 /* By term or step, for the positions of a part. */
 static const int32_t *offsets_of(const struct ls_bf16_direct *direct, const struct part *part)
 {
-    return direct->offset + part->front % direct->turns * direct->offsets;
+    return direct->offset + part->front % direct->ring * direct->offsets;
 }
 
 static int64_t whole_plane(const struct ls_bf16_direct *direct)
@@ -217,16 +217,16 @@ static void sum_pairs(const struct ls_bf16_direct *direct, const struct ls_bf16_
                       float *sums, size_t pitch)
 {
     const struct ls_bf16_steps *steps = direct->steps;
-    const bool turned = direct->convolution->pass == LS_BF16_TO_X;
+    const bool transposed = direct->convolution->pass == LS_BF16_TO_X;
     const int64_t row = part->first + first / direct->row;
     const int64_t last = part->first + (first + count - 1) / direct->row;
     struct ls_bf16_some some = {.end = steps->blocks};
     if (part->skips)
         some = ls_bf16_direct_blocks(direct, row, last);
     const size_t begin = (size_t)direct->reach[some.begin].step;
-    const size_t step = turned ? (size_t)direct->lines : 1;
+    const size_t step = transposed ? (size_t)direct->lines : 1;
     const struct ls_bf16_pair_positions all = {.w = scratch + areas->weights + begin * step,
-                                               .line = turned ? 1 : (size_t)steps->count,
+                                               .line = transposed ? 1 : (size_t)steps->count,
                                                .step = step,
                                                .lines = (size_t)direct->lines,
                                                .x = scratch + areas->planes + first,
@@ -379,13 +379,14 @@ static void sum_lines(const struct ls_bf16_direct *direct, const struct ls_bf16_
     const size_t out = (size_t)direct->convolution->y_channels,
                  lanes = ls_bf16_rounded_up(out, LANES);
     const int64_t plane = ls_bf16_plane(direct->convolution->y);
-    void *turned = scratch + areas->y;
+    void *transposed = scratch + areas->y;
     if (direct->words == LS_BF16_PAIRED_POSITIONS)
-        direct->pairs->turn(y, plane, out, (size_t)positions, turned, lanes);
+        direct->pairs->transpose(y, plane, out, (size_t)positions, transposed, lanes);
     else if (direct->convolution->f32)
-        ls_vector_bf16_direct()->turn_floats(y, plane, out, (size_t)positions, turned, lanes);
+        ls_vector_bf16_direct()->transpose_f32(y, plane, out, (size_t)positions, transposed, lanes);
     else
-        ls_vector_bf16_direct()->turn(y, plane, out, (size_t)positions, turned, lanes);
+        ls_vector_bf16_direct()->transpose_bf16(y, plane, out, (size_t)positions, transposed,
+                                                lanes);
     for (int64_t done = 0; done < positions; done += SUB_POSITIONS)
         sum_some_lines(direct, areas, offsets_of(direct, part), scratch, done,
                        smaller(SUB_POSITIONS, positions - done), db, first && done == 0);

@@ -67,7 +67,7 @@ INLINE void spread_numbers(const void *x, bool f32, size_t plane, size_t channel
 
 #if LS_ISA_IS(AVX512)
 
-/* Pairs of places are turned, and split behind that. */
+/* Pairs of places are transposed, and split behind that. */
 static void spread(const uint16_t *x, size_t plane, size_t channels, size_t count, float *places)
 {
     enum { PAIRED = 2 * WIDTH };

@@ -224,8 +224,8 @@ static void widen(const struct ls_bf16_run *run, size_t runs, const uint16_t *da
 #endif
 
 /* Numbers of fp32, or of bf16 that are widened: `f32` is a constant. */
-INLINE void turn_numbers(const void *x, bool f32, int64_t plane, size_t channels, size_t count,
-                         float *to, size_t pitch)
+INLINE void transpose_numbers(const void *x, bool f32, int64_t plane, size_t channels, size_t count,
+                              float *to, size_t pitch)
 {
     const size_t all = (channels + LANES - 1) / LANES * LANES;
     for (size_t c = 0; c < all; c += WIDTH)
@@ -248,16 +248,16 @@ INLINE void turn_numbers(const void *x, bool f32, int64_t plane, size_t channels
         }
 }
 
-FUSED static void turn(const uint16_t *x, int64_t plane, size_t channels, size_t count, float *to,
-                       size_t pitch)
+FUSED static void transpose_bf16(const uint16_t *x, int64_t plane, size_t channels, size_t count,
+                                 float *to, size_t pitch)
 {
-    turn_numbers(x, false, plane, channels, count, to, pitch);
+    transpose_numbers(x, false, plane, channels, count, to, pitch);
 }
 
-FUSED static void turn_floats(const float *x, int64_t plane, size_t channels, size_t count,
-                              float *to, size_t pitch)
+FUSED static void transpose_f32(const float *x, int64_t plane, size_t channels, size_t count,
+                                float *to, size_t pitch)
 {
-    turn_numbers(x, true, plane, channels, count, to, pitch);
+    transpose_numbers(x, true, plane, channels, count, to, pitch);
 }
 
 const struct ls_vector_bf16_direct LS_ISA_NAME(ls_vector_bf16_direct) = {
@@ -265,6 +265,6 @@ const struct ls_vector_bf16_direct LS_ISA_NAME(ls_vector_bf16_direct) = {
     .over_positions = over_positions,
     .over_lines = over_lines,
     .widen = widen,
-    .turn = turn,
-    .turn_floats = turn_floats,
+    .transpose_bf16 = transpose_bf16,
+    .transpose_f32 = transpose_f32,
 };

@@ -45,10 +45,10 @@ struct ls_vector_bf16_direct {
                   size_t rows, float *to, size_t pitch);
     /* to[p * pitch + c] = x[c * plane + p] for `count` positions (a multiple of 32) of channels;
      * zeros up to a multiple of 16 channels. */
-    void (*turn)(const uint16_t *x, int64_t plane, size_t channels, size_t count, float *to,
-                 size_t pitch);
-    void (*turn_floats)(const float *x, int64_t plane, size_t channels, size_t count, float *to,
-                        size_t pitch);
+    void (*transpose_bf16)(const uint16_t *x, int64_t plane, size_t channels, size_t count,
+                           float *to, size_t pitch);
+    void (*transpose_f32)(const float *x, int64_t plane, size_t channels, size_t count, float *to,
+                          size_t pitch);
 };
 LS_VECTOR_TABLES(ls_vector_bf16_direct)
 

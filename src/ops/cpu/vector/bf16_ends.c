@@ -236,13 +236,13 @@ static void block_to_f32(const struct ls_bf16_ends *ends, const struct ls_bf16_b
     }
 }
 
-/* ---- Turned ---------------------------------------------------------------------------------- */
+/* ---- Transposed ------------------------------------------------------------------------------ */
 
 #if LS_ISA_IS(AVX512)
 
 /* Up to WIDTH rows and columns. */
-static inline void turn_square(const float *x, size_t pitch, size_t rows, size_t columns, float *y,
-                               size_t y_pitch)
+static inline void transpose_square(const float *x, size_t pitch, size_t rows, size_t columns,
+                                    float *y, size_t y_pitch)
 {
     const __mmask16 across = (__mmask16)(columns < WIDTH ? (1U << columns) - 1 : 0xffff);
     const __mmask16 down = (__mmask16)(rows < WIDTH ? (1U << rows) - 1 : 0xffff);
@@ -260,8 +260,8 @@ static inline void turn_square(const float *x, size_t pitch, size_t rows, size_t
 
 #else
 
-static inline void turn_square(const float *x, size_t pitch, size_t rows, size_t columns, float *y,
-                               size_t y_pitch)
+static inline void transpose_square(const float *x, size_t pitch, size_t rows, size_t columns,
+                                    float *y, size_t y_pitch)
 {
     for (size_t c = 0; c < columns; c++)
         for (size_t r = 0; r < rows; r++)
@@ -271,14 +271,14 @@ static inline void turn_square(const float *x, size_t pitch, size_t rows, size_t
 #endif
 
 /* Some columns at a time, whose cache lines stay until all rows are written. */
-static void turn(const float *x, size_t pitch, size_t rows, size_t columns, float *y,
-                 size_t y_pitch)
+static void transpose_rows(const float *x, size_t pitch, size_t rows, size_t columns, float *y,
+                           size_t y_pitch)
 {
     enum { SIDE = 16 };
     for (size_t c = 0; c < columns; c += SIDE)
         for (size_t r = 0; r < rows; r += SIDE)
-            turn_square(x + r * pitch + c, pitch, rows - r < SIDE ? rows - r : SIDE,
-                        columns - c < SIDE ? columns - c : SIDE, y + c * y_pitch + r, y_pitch);
+            transpose_square(x + r * pitch + c, pitch, rows - r < SIDE ? rows - r : SIDE,
+                             columns - c < SIDE ? columns - c : SIDE, y + c * y_pitch + r, y_pitch);
 }
 
 const struct ls_vector_bf16_ends LS_ISA_NAME(ls_vector_bf16_ends) = {
@@ -288,5 +288,5 @@ const struct ls_vector_bf16_ends LS_ISA_NAME(ls_vector_bf16_ends) = {
     .row_to_f32 = row_to_f32,
     .block_to_bf16 = block_to_bf16,
     .block_to_f32 = block_to_f32,
-    .turn = turn,
+    .transpose = transpose_rows,
 };

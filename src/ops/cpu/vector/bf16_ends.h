@@ -39,8 +39,8 @@ struct ls_vector_bf16_ends {
     void (*block_to_f32)(const struct ls_bf16_ends *ends, const struct ls_bf16_block *block,
                          float *y);
     /* y[c * y_pitch + r] = x[r * pitch + c] */
-    void (*turn)(const float *x, size_t pitch, size_t rows, size_t columns, float *y,
-                 size_t y_pitch);
+    void (*transpose)(const float *x, size_t pitch, size_t rows, size_t columns, float *y,
+                      size_t y_pitch);
 };
 LS_VECTOR_TABLES(ls_vector_bf16_ends)
 

@@ -53,7 +53,7 @@ static inline void split_line(const uint16_t *from, float *even, float *odd)
 }
 
 /* A block of WIDTH lines. */
-static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
+static inline void transpose_lines(const uint16_t *from, size_t pitch, float *to)
 {
     __m512i x[WIDTH];
     UNROLL
@@ -85,7 +85,7 @@ static inline void split_line(const uint16_t *from, float *even, float *odd)
     split_pairs(load_pairs(from + HALF), even + WIDTH, odd + WIDTH);
 }
 
-static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
+static inline void transpose_lines(const uint16_t *from, size_t pitch, float *to)
 {
     for (int q = 0; q < HALF; q += WIDTH) {
         __m256i x[WIDTH];
@@ -109,7 +109,7 @@ static inline void split_line(const uint16_t *from, float *even, float *odd)
     }
 }
 
-static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
+static inline void transpose_lines(const uint16_t *from, size_t pitch, float *to)
 {
     (void)pitch;
     for (int p = 0; p < HALF; p++) {
@@ -121,7 +121,7 @@ static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
 #endif
 
 /* A block of ROWS lines whose terms are a pitch apart. */
-static inline void turn_terms(const uint16_t *from, size_t pitch, float *to)
+static inline void transpose_terms(const uint16_t *from, size_t pitch, float *to)
 {
 #if WIDTH > 1
     for (size_t p = 0; p < LS_BF16_BLOCK; p += 8)
@@ -155,7 +155,7 @@ static void pack_a_terms(const struct ls_bf16_lines *from, float *to)
         bool whole = terms == LS_BF16_BLOCK && from->lines == ROWS;
         if (!whole)
             copy_some(data, from->pitch, terms, from->lines, some, LS_BF16_BLOCK, ROWS);
-        turn_terms(whole ? data : some, whole ? from->pitch : ROWS, to);
+        transpose_terms(whole ? data : some, whole ? from->pitch : ROWS, to);
     }
 }
 
@@ -230,7 +230,7 @@ static void pack_b_lines(const struct ls_bf16_lines *from, float *to)
             bool whole = terms == LS_BF16_BLOCK && lines == WIDTH;
             if (!whole)
                 copy_some(data, from->pitch, lines, terms, some, WIDTH, LS_BF16_BLOCK);
-            turn_lines(whole ? data : some, whole ? from->pitch : LS_BF16_BLOCK, to + j);
+            transpose_lines(whole ? data : some, whole ? from->pitch : LS_BF16_BLOCK, to + j);
         }
 }
 

@@ -1,6 +1,5 @@
-/* Turns a square of pairs of bf16 numbers, or of floats: as many registers as one has words of 32
- * bits.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* Transposes a square of pairs of bf16 numbers, or of floats: as many registers as one has words of
+ * 32 bits. SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_OPS_CPU_VECTOR_BF16_TRANSPOSE_H
 #define LS_OPS_CPU_VECTOR_BF16_TRANSPOSE_H
 

@@ -99,7 +99,7 @@ static void pack_b_float_terms(const struct ls_bf16_lines *from, float *to)
 }
 
 /* Terms [k, k + WIDTH) of WIDTH lines. */
-static inline void turn_floats(const float *from, size_t pitch, size_t k, float *to)
+static inline void transpose_float_lines(const float *from, size_t pitch, size_t k, float *to)
 {
     REGISTER x[WIDTH];
     UNROLL
@@ -122,7 +122,7 @@ static void pack_b_float_lines(const struct ls_bf16_lines *from, float *to)
         const float *line = from->floats + j * from->pitch;
         for (size_t k = 0; k < all; k += WIDTH) {
             if (k < whole && lines == WIDTH) {
-                turn_floats(line + k, from->pitch, k, to + j);
+                transpose_float_lines(line + k, from->pitch, k, to + j);
                 continue;
             }
             const size_t terms = k < from->terms ? at_most(from->terms - k, WIDTH) : 0;
@@ -130,7 +130,7 @@ static void pack_b_float_lines(const struct ls_bf16_lines *from, float *to)
             for (size_t i = 0; i < lines; i++)
                 for (size_t p = 0; p < terms; p++)
                     some[i * WIDTH + p] = line[i * from->pitch + k + p];
-            turn_floats(some, WIDTH, k, to + j);
+            transpose_float_lines(some, WIDTH, k, to + j);
         }
     }
 }
