@@ -97,7 +97,7 @@ static void need_fma(void)
         ls_test_skip("without FMA oneDNN computes them");
 }
 
-static void odd_shapes(void **state)
+static void what_onednn_is_bad_at_is_ours(void **state)
 {
     (void)state;
     need_fma();
@@ -110,7 +110,7 @@ static void odd_shapes(void **state)
     }
 }
 
-static void good_shapes(void **state)
+static void what_onednn_is_good_at_stays_its(void **state)
 {
     (void)state;
     need_fma();
@@ -148,7 +148,7 @@ static bool random_case(uint64_t round, struct convolution_size *c, int *axes)
     return set_extents(c);
 }
 
-static void random_shapes(void **state)
+static void no_random_shape_is_slow(void **state)
 {
     (void)state;
     need_fma();
@@ -168,7 +168,7 @@ static void random_shapes(void **state)
 }
 
 /* More samples, the number that layouts are asked for or one, are computed by the same kernels. */
-static void samples_do_not_matter(void **state)
+static void the_number_of_samples_decides_nothing(void **state)
 {
     (void)state;
     need_fma();
@@ -182,7 +182,7 @@ static void samples_do_not_matter(void **state)
 }
 
 /* DIRECT is no other algorithm; without FMA they are oneDNN's. */
-static void algorithms(void **state)
+static void direct_is_computed_as_auto_is(void **state)
 {
     (void)state;
     const struct convolution_size c = make_case(&odd_cases[0]);
@@ -236,11 +236,11 @@ static void memory_decides_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(odd_shapes),
-        cmocka_unit_test(good_shapes),
-        cmocka_unit_test(random_shapes),
-        cmocka_unit_test(samples_do_not_matter),
-        cmocka_unit_test(algorithms),
+        cmocka_unit_test(what_onednn_is_bad_at_is_ours),
+        cmocka_unit_test(what_onednn_is_good_at_stays_its),
+        cmocka_unit_test(no_random_shape_is_slow),
+        cmocka_unit_test(the_number_of_samples_decides_nothing),
+        cmocka_unit_test(direct_is_computed_as_auto_is),
         cmocka_unit_test(directions_are_apart),
         cmocka_unit_test(memory_decides_nothing),
     };
