@@ -65,6 +65,14 @@ static const struct variant variants[] = {
      "type: 'Adam' base_lr: 0.01 lr_policy: 'fixed' micro_batch: 3 max_iter: 9",
      "batch_size: 16 shuffle: true",
      {.file = "sizes_bare"}},
+    {"bf16", /* pictures are decoded to bf16 */
+     SGD "precision: BF16 micro_batch: 3 iter_size: 2 max_iter: 9",
+     "batch_size: 13 shuffle: true last_batch: PARTIAL",
+     {.file = "sizes_bare"}},
+    {"bf16 with norms",
+     SGD "precision: BF16 micro_batch: 4 clip_gradients: 0.5 max_iter: 6",
+     "batch_size: 12 shuffle: true",
+     {.file = "sizes_resized"}},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants, UPDATES = 4 };
 
