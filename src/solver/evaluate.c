@@ -97,7 +97,7 @@ int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *sampl
         if (back == 0)
             back = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
         back = ls_comm_conclude(trainer->comm, back, error);
-        trainer->torn = back != 0;
+        trainer->torn = trainer->torn || back != 0;
         status = status != 0 ? status : back;
     }
     ls_thread_pool_leave(trainer->engine->pool);

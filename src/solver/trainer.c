@@ -299,7 +299,7 @@ int ls_trainer_check_whole(const struct ls_trainer *trainer, struct ls_error *er
 int ls_trainer_swap_average(struct ls_trainer *trainer, struct ls_error *error)
 {
     int status = ls_copies_swap_average(trainer->engine, error);
-    trainer->torn = status != 0;
+    trainer->torn = trainer->torn || status != 0;
     return status;
 }
 
