@@ -8,6 +8,8 @@ pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
 find_program(PROTOC_C NAMES protoc-c REQUIRED)
 find_path(LMDB_INCLUDE lmdb.h REQUIRED)
 find_library(LMDB_LIBRARY lmdb REQUIRED)
+# Debian has HDF5 in several builds; the one without MPI is wanted.
+pkg_search_module(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial hdf5)
 include(cmake/onednn.cmake)
 find_path(SLEEF_INCLUDE sleef.h REQUIRED)
 find_library(SLEEF_LIBRARY sleef REQUIRED)
