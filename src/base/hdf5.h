@@ -1,0 +1,86 @@
+/* HDF5 files: what Caffe keeps in them, which is arrays of numbers, single integers and strings
+ * in nested groups. The library stands behind one lock, so that any thread may call.
+ *
+ * Paths within a file begin at its root: "/data/conv1/0". Only what lies in the file itself is
+ * read: links and arrays that lead to other files are refused.
+ *
+ * `status` is what a failure is reported as when a file is opened; the file's functions go on
+ * using it. Writing fails with LOCKSTEP_RESOURCE.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_BASE_HDF5_H
+#define LS_BASE_HDF5_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct ls_hdf5;
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* Whether bytes that a file begins with are those of HDF5. */
+bool ls_hdf5_begins(const void *bytes, size_t size);
+
+int ls_hdf5_open(const char *path, int status, struct ls_hdf5 **file, struct ls_error *error);
+void ls_hdf5_close(struct ls_hdf5 *file); /* NULL is nothing */
+
+/* What an entry of a group is. */
+enum ls_hdf5_kind { LS_HDF5_ABSENT, LS_HDF5_GROUP, LS_HDF5_ARRAY, LS_HDF5_OTHER };
+enum ls_hdf5_kind ls_hdf5_kind(struct ls_hdf5 *file, const char *path);
+
+/* The names in a group, in the order of their bytes. */
+struct ls_hdf5_names {
+    char **items;
+    size_t count, capacity;
+};
+int ls_hdf5_list(struct ls_hdf5 *file, const char *group, struct ls_hdf5_names *names,
+                 struct ls_error *error);
+void ls_hdf5_names_free(struct ls_hdf5_names *names);
+
+enum { LS_HDF5_RANK_MAX = 32 };
+struct ls_hdf5_shape {
+    int rank; /* 0: a single number */
+    int64_t dim[LS_HDF5_RANK_MAX];
+    int64_t count; /* the product */
+};
+
+/* The extents of an array of integers or floating-point numbers; anything else fails. Arrays whose
+ * extents cannot be true of so many bytes of the file fail, so that `count` floats may be
+ * allocated. */
+int ls_hdf5_shape(struct ls_hdf5 *file, const char *path, struct ls_hdf5_shape *shape,
+                  struct ls_error *error);
+/* Reads all of such an array, row-major; `out` has room for `count` of its shape. */
+int ls_hdf5_read(struct ls_hdf5 *file, const char *path, float *out, struct ls_error *error);
+/* Reads `count` of its rows (what has one index along the first axis) from row `first` on. */
+int ls_hdf5_read_rows(struct ls_hdf5 *file, const char *path, int64_t first, int64_t count,
+                      float *out, struct ls_error *error);
+/* Reads the first number of an array of integers. */
+int ls_hdf5_read_integer(struct ls_hdf5 *file, const char *path, int64_t *value,
+                         struct ls_error *error);
+/* Reads a string, owned by the caller. */
+int ls_hdf5_read_string(struct ls_hdf5 *file, const char *path, char **value,
+                        struct ls_error *error);
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* A new file, which takes the place of `path` as a whole when it is committed. Its bytes are a
+ * function of what was added, in that order. */
+int ls_hdf5_create(const char *path, struct ls_hdf5 **file, struct ls_error *error);
+/* Groups on the way to a new entry are made as needed; a group that is there already may be added
+ * again. */
+int ls_hdf5_add_group(struct ls_hdf5 *file, const char *path, struct ls_error *error);
+int ls_hdf5_add_floats(struct ls_hdf5 *file, const char *path, int rank, const int64_t *dim,
+                       const float *data, struct ls_error *error);
+/* One 32-bit integer in an array of one. */
+int ls_hdf5_add_integer(struct ls_hdf5 *file, const char *path, int32_t value,
+                        struct ls_error *error);
+int ls_hdf5_add_string(struct ls_hdf5 *file, const char *path, const char *value,
+                       struct ls_error *error);
+/* Frees `file` in any case; after a failure `path` is as it was. */
+int ls_hdf5_commit(struct ls_hdf5 *file, struct ls_error *error);
+void ls_hdf5_abandon(struct ls_hdf5 *file); /* NULL is nothing */
+
+#endif
