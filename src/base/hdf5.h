@@ -1,11 +1,12 @@
-/* HDF5 files: what Caffe keeps in them, which is arrays of numbers, single integers and strings
- * in nested groups. The library stands behind one lock, so that any thread may call.
+/* HDF5 files that are read: what Caffe keeps in them, which is arrays of numbers, single integers
+ * and strings in nested groups. base/hdf5_write.h writes them. The library stands behind one lock,
+ * so that any thread may call.
  *
  * Paths within a file begin at its root: "/data/conv1/0". Only what lies in the file itself is
  * read: links and arrays that lead to other files are refused.
  *
  * `status` is what a failure is reported as when a file is opened; the file's functions go on
- * using it. Writing fails with LOCKSTEP_RESOURCE.
+ * using it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_BASE_HDF5_H
@@ -18,8 +19,6 @@
 #include "base/error.h"
 
 struct ls_hdf5;
-
-/* ---- Reading --------------------------------------------------------------------------------- */
 
 /* Whether bytes that a file begins with are those of HDF5. */
 bool ls_hdf5_begins(const void *bytes, size_t size);
@@ -63,24 +62,5 @@ int ls_hdf5_read_integer(struct ls_hdf5 *file, const char *path, int64_t *value,
 /* Reads a string, owned by the caller. */
 int ls_hdf5_read_string(struct ls_hdf5 *file, const char *path, char **value,
                         struct ls_error *error);
-
-/* ---- Writing --------------------------------------------------------------------------------- */
-
-/* A new file, which takes the place of `path` as a whole when it is committed. Its bytes are a
- * function of what was added, in that order. */
-int ls_hdf5_create(const char *path, struct ls_hdf5 **file, struct ls_error *error);
-/* Groups on the way to a new entry are made as needed; a group that is there already may be added
- * again. */
-int ls_hdf5_add_group(struct ls_hdf5 *file, const char *path, struct ls_error *error);
-int ls_hdf5_add_floats(struct ls_hdf5 *file, const char *path, int rank, const int64_t *dim,
-                       const float *data, struct ls_error *error);
-/* One 32-bit integer in an array of one. */
-int ls_hdf5_add_integer(struct ls_hdf5 *file, const char *path, int32_t value,
-                        struct ls_error *error);
-int ls_hdf5_add_string(struct ls_hdf5 *file, const char *path, const char *value,
-                       struct ls_error *error);
-/* Frees `file` in any case; after a failure `path` is as it was. */
-int ls_hdf5_commit(struct ls_hdf5 *file, struct ls_error *error);
-void ls_hdf5_abandon(struct ls_hdf5 *file); /* NULL is nothing */
 
 #endif

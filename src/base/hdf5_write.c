@@ -1,5 +1,7 @@
 /* Writing HDF5 files.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/hdf5_write.h"
+
 #include <string.h>
 
 #include "base/hdf5_parts.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hdf5_write.h"
 #include "base/memory.h"
 #include "support/support.h"
 
