@@ -69,6 +69,28 @@ LOCKSTEP_API int lockstep_solver_load(const char *path, const char *const *set, 
                                       struct lockstep_error *error);
 LOCKSTEP_API void lockstep_solver_free(struct lockstep_solver *solver);
 
+/* Data in place of those that a definition names: random pictures, and labels that are random
+ * classes of what they are compared with. They are a function of seed and sample, so that trainings
+ * on them are as exact as others. */
+struct lockstep_dummy_options {
+    size_t struct_size;
+    /* Shapes of tops of data layers or Input layers, with the batch: "data=10,3,224,224", also
+     * several in one string: "data=10,3,224,224,label=10". A layer that is named here is replaced.
+     * Other shapes come from crop_size and the like, and those of labels from what they are
+     * compared with; what was assumed is told. */
+    const char *const *inputs;
+    size_t input_count;
+    int all; /* replaces all data layers. 0: those whose data are not there */
+    /* Told of each layer that was replaced, what it became and why. May be NULL. */
+    void (*tell)(void *user, const char *line);
+    void *user;
+};
+LOCKSTEP_API void lockstep_dummy_options_init(struct lockstep_dummy_options *options);
+/* For all nets of a solver, before a trainer or a plan is made of it. */
+LOCKSTEP_API int lockstep_solver_use_dummy_data(struct lockstep_solver *solver,
+                                                const struct lockstep_dummy_options *options,
+                                                struct lockstep_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -24,6 +24,7 @@
 #include "lockstep/data.h"
 #include "lockstep/job.h"
 #include "lockstep/model.h"
+#include "lockstep/net.h"
 #include "lockstep/plan.h"
 #include "lockstep/report.h"
 #include "lockstep/scaling.h"

@@ -22,7 +22,8 @@ struct lockstep_model_options {
     int64_t iterations; /* lockstep_model_test: batches to test; 0: every sample once */
     uint64_t memory;    /* as in lockstep_train_options */
     struct lockstep_callbacks callbacks;
-    const char *device; /* as in lockstep_train_options */
+    const char *device;                         /* as in lockstep_train_options */
+    const struct lockstep_dummy_options *dummy; /* NULL: the net's own data */
 };
 LOCKSTEP_API void lockstep_model_options_init(struct lockstep_model_options *options);
 

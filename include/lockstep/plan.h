@@ -20,7 +20,8 @@ struct lockstep_plan_options {
     int level;       /* lockstep_plan_model: as in lockstep_model_options */
     const char *const *stages;
     size_t stage_count;
-    const char *device; /* as in lockstep_train_options */
+    const char *device;                         /* as in lockstep_train_options */
+    const struct lockstep_dummy_options *dummy; /* lockstep_plan_model: NULL: the net's own data */
 };
 LOCKSTEP_API void lockstep_plan_options_init(struct lockstep_plan_options *options);
 

@@ -21,6 +21,7 @@
 #include "schema/text_format.h"
 #include "snapshot/archive.h"
 #include "solver/check.h"
+#include "solver/dummy_data.h"
 #include "solver/fit.h"
 #include "solver/notes.h"
 #include "solver/outputs.h"
@@ -55,6 +56,8 @@ static int read_net(struct lockstep_model *model, const char *path,
                                  .stages = options->stages,
                                  .stage_count = options->stage_count};
     LS_TRY(ls_net_read(path, &state, &model->definition, error));
+    if (options->dummy != NULL)
+        LS_TRY(ls_dummy_data_net(&model->definition, options->dummy, error));
     struct ls_net_options net = {.definition = &model->definition,
                                  .phase = LOCKSTEP__PHASE__TEST,
                                  .from_outside = has_layer(&model->definition, "Input"),

@@ -100,6 +100,7 @@ static int plan_model(struct lockstep_plan *plan, const char *path,
     lockstep_model_options_init(&model);
     model.level = options->level;
     model.device = options->device;
+    model.dummy = options->dummy;
     model.stages = options->stages;
     model.stage_count = options->stage_count;
     LS_TRY(ls_model_plan(path, &model, plan->workers, 0, &plan->model, error));

@@ -14,6 +14,7 @@
 #include "solver/check.h"
 #include "solver/checkpoint.h"
 #include "solver/diff.h"
+#include "solver/dummy_data.h"
 #include "solver/evaluate.h"
 #include "solver/history.h"
 #include "solver/loop.h"
@@ -56,6 +57,22 @@ void lockstep_solver_free(struct lockstep_solver *solver)
         return;
     ls_solver_definition_free(solver->definition);
     ls_free(solver);
+}
+
+void lockstep_dummy_options_init(struct lockstep_dummy_options *options)
+{
+    *options = (struct lockstep_dummy_options){.struct_size = sizeof *options};
+}
+
+int lockstep_solver_use_dummy_data(struct lockstep_solver *solver,
+                                   const struct lockstep_dummy_options *options,
+                                   struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    struct ls_error *inner = ls_api_error(error);
+    struct lockstep_dummy_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_dummy_options_init", inner));
+    return ls_dummy_data_solver(solver->definition, &mine, inner);
 }
 
 /* ---- Trainers -------------------------------------------------------------------------------- */

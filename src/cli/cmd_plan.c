@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
+#include "cli/dummy.h"
 #include "cli/plan_json.h"
 #include "cli/plan_table.h"
 #include "cli/rate.h"
@@ -19,6 +20,7 @@ struct values {
     uint64_t memory;
     int json;
     struct ls_cli_list set, stages;
+    struct ls_cli_dummy_values dummy;
 };
 
 static int make(const struct values *values, struct lockstep_plan **plan,
@@ -34,10 +36,15 @@ static int make(const struct values *values, struct lockstep_plan **plan,
     options.level = (int)values->level;
     options.stages = values->stages.items;
     options.stage_count = values->stages.count;
+    struct lockstep_dummy_options dummy;
+    if (ls_cli_dummy_options(&values->dummy, true, &dummy))
+        options.dummy = &dummy;
     if (values->model != NULL)
         return lockstep_plan_model(values->model, &options, plan, error);
     int status =
         lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
+    if (status == 0)
+        status = ls_cli_use_dummy_data(&values->dummy, true, solver, error);
     if (status == 0)
         status = lockstep_plan_training(solver, &options, plan, error);
     lockstep_solver_free(solver);
@@ -115,6 +122,8 @@ static int plan_ranks(const struct values *values)
     status =
         lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
     if (status == 0)
+        status = ls_cli_use_dummy_data(&values->dummy, true, solver, error);
+    if (status == 0)
         status = lockstep_plan_scaling(solver, &options, &scaling, error);
     if (status != 0)
         ls_cli_report(status, error);
@@ -182,6 +191,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 1,
                "with --ranks: updates that are timed; default: 5"),
     LS_CLI_SET(struct values, set),
+    LS_CLI_DUMMY_OPTIONS(struct values, dummy),
     LS_CLI_ROW(LS_CLI_INTEGER, "level", "N", struct values, level, INT32_MIN,
                "with --model: the net's level, for its include and exclude rules"),
     LS_CLI_ROW(LS_CLI_LIST, "stage", "NAME", struct values, stages, 0,

@@ -1,6 +1,7 @@
 /* lockstep time: where the time of a training goes, layer by layer.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/commands.h"
+#include "cli/dummy.h"
 #include "cli/report.h"
 #include "cli/time_table.h"
 
@@ -10,6 +11,7 @@ struct values {
     uint64_t memory;
     int json;
     struct ls_cli_list set;
+    struct ls_cli_dummy_values dummy;
 };
 
 static int run(const void *data)
@@ -29,6 +31,8 @@ static int run(const void *data)
     struct lockstep_error *error = lockstep_error_new();
     int status =
         lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
+    if (status == 0)
+        status = ls_cli_use_dummy_data(&values->dummy, true, solver, error);
     if (status == 0)
         status = lockstep_time(solver, &options, &timing, error);
     if (status != 0)
@@ -51,6 +55,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
                "as in train: what it may take"),
     LS_CLI_SET(struct values, set),
+    LS_CLI_DUMMY_OPTIONS(struct values, dummy),
     LS_CLI_JSON(struct values, json),
     LS_CLI_ISA(struct values, isa),
     LS_CLI_DEVICE(struct values, device),

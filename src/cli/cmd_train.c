@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/dummy.h"
 #include "cli/job.h"
 #include "cli/report.h"
 #include "cli/signals.h"
@@ -25,6 +26,7 @@ struct values {
     int overwrite, required; /* 0 or 1 */
     int allow_other_numerics;
     struct ls_cli_list set;
+    struct ls_cli_dummy_values dummy;
 };
 
 /* A training under way, as its callbacks see it. */
@@ -106,6 +108,8 @@ static int train(const struct values *values, struct session *session, struct lo
     options.callbacks = (struct lockstep_callbacks){session, on_event, on_poll};
     int status =
         lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
+    if (status == 0)
+        status = ls_cli_use_dummy_data(&values->dummy, false, solver, error);
     status = lockstep_job_agree(session->job, status, error);
     if (status == 0)
         status = lockstep_trainer_create(solver, &options, &trainer, error);
@@ -152,6 +156,10 @@ static void put_resume(FILE *line, const struct values *values, int ranks, const
     put_option(line, "--snapshot-prefix", values->prefix);
     for (size_t i = 0; i < values->set.count; i++)
         put_option(line, "--set", values->set.items[i]);
+    if (values->dummy.all)
+        put_word(line, "--dummy-data");
+    for (size_t i = 0; i < values->dummy.inputs.count; i++)
+        put_option(line, "--input", values->dummy.inputs.items[i]);
     if (values->workers > 0)
         fprintf(line, " --workers %" PRId64, values->workers);
     if (values->memory > 0)
@@ -348,6 +356,7 @@ static const struct ls_cli_option options[] = {
                "start from weights (safetensors, caffemodel), by the names of\n"
                "layers; several files separated by commas"),
     LS_CLI_SET(struct values, set),
+    LS_CLI_DUMMY_OPTIONS(struct values, dummy),
     LS_CLI_ROW(LS_CLI_TEXT, "log-json", "FILE", struct values, log, 0,
                "write every event as a JSON object on a line of its own; with\n"
                "--resume, behind what is there"),

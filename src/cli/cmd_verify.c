@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/dummy.h"
 #include "cli/report.h"
 #include "cli/size.h"
 #include "monitor/monitor.h"
@@ -21,6 +22,7 @@ struct values {
     const char *solver, *workers, *ranks, *balance, *memory, *resume, *weights, *isa, *device;
     int64_t iterations;
     struct ls_cli_list set;
+    struct ls_cli_dummy_values dummy;
 };
 
 /* What the lists say. */
@@ -236,6 +238,8 @@ static int verify(const struct values *values, const struct lists *lists, const 
     int status =
         lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
     if (status == 0)
+        status = ls_cli_use_dummy_data(&values->dummy, false, solver, error);
+    if (status == 0)
         status = lockstep_verify(solver, &options, error);
     lockstep_solver_free(solver);
     ls_monitor_clear(&monitor);
@@ -394,6 +398,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "weights", "FILES", struct values, weights, 0,
                "start from weights (safetensors, caffemodel)"),
     LS_CLI_SET(struct values, set),
+    LS_CLI_DUMMY_OPTIONS(struct values, dummy),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_verify = {

@@ -13,13 +13,11 @@
 #include "cli/suggest.h"
 
 const struct ls_cli_command *const ls_cli_commands[] = {
-    &ls_cli_command_train,   &ls_cli_command_test,
-    &ls_cli_command_predict, &ls_cli_command_verify,
-    &ls_cli_command_replay,  &ls_cli_command_plan,
-    &ls_cli_command_time,    &ls_cli_command_tune,
-    &ls_cli_command_check,   &ls_cli_command_convert,
-    &ls_cli_command_mean,    &ls_cli_command_diff,
-    &ls_cli_command_help,    NULL};
+    &ls_cli_command_train,  &ls_cli_command_test,    &ls_cli_command_predict,
+    &ls_cli_command_verify, &ls_cli_command_replay,  &ls_cli_command_plan,
+    &ls_cli_command_shapes, &ls_cli_command_time,    &ls_cli_command_tune,
+    &ls_cli_command_check,  &ls_cli_command_convert, &ls_cli_command_mean,
+    &ls_cli_command_diff,   &ls_cli_command_help,    NULL};
 
 void ls_cli_overview(void)
 {
@@ -50,7 +48,7 @@ void ls_cli_version(void)
 
 const struct ls_cli_command *ls_cli_find_command(const char *name)
 {
-    const char *names[16];
+    const char *names[40];
     size_t count = 0;
     for (; ls_cli_commands[count] != NULL; count++) {
         if (strcmp(ls_cli_commands[count]->name, name) == 0)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const filler_names =
-    "constant, uniform, gaussian, xavier, msra, positive_unitball and bilinear exist";
+    "constant, uniform, integer, gaussian, xavier, msra, positive_unitball and bilinear exist";
 
 /* What xavier and msra divide by. */
 static int fan(const Lockstep__FillerParameter *parameter, const struct ls_shape *shape,
@@ -41,6 +41,23 @@ static int resolve_uniform(struct ls_filler *filler, const Lockstep__FillerParam
     filler->kind = LS_FILLER_UNIFORM;
     filler->first = parameter->min;
     filler->second = parameter->max;
+    return 0;
+}
+
+/* Uniform numbers have 24 bits; so many of them can tell apart all whole numbers of the range. */
+static int resolve_integer(struct ls_filler *filler, const Lockstep__FillerParameter *parameter,
+                           struct ls_error *error)
+{
+    double first = parameter->min, last = parameter->max;
+    if (!(first <= last) || first != trunc(first) || last != trunc(last) || last - first >= 0x1p24)
+        return ls_fail(
+            error, LOCKSTEP_DEFINITION, NULL, NULL,
+            "filler 'integer' from min %g to max %g: both must be whole numbers, min not "
+            "above max, and less than 2^24 apart",
+            first, last);
+    filler->kind = LS_FILLER_INTEGER;
+    filler->first = first;
+    filler->second = last;
     return 0;
 }
 
@@ -127,6 +144,8 @@ int ls_filler_resolve(struct ls_filler *filler, const Lockstep__FillerParameter 
     }
     if (strcmp(type, "uniform") == 0)
         return resolve_uniform(filler, parameter, error);
+    if (strcmp(type, "integer") == 0)
+        return resolve_integer(filler, parameter, error);
     return resolve_shaped(filler, parameter, shape, error);
 }
 

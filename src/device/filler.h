@@ -1,4 +1,5 @@
-/* Caffe's seven fillers: how parameters begin, and what DummyData consists of.
+/* Caffe's seven fillers, and one of ours (integer): how parameters begin, and what DummyData
+ * consists of.
  *
  * A number is a function of (key, ordinal, its plain index): element i uses the random number
  * (key, ordinal, i) of base/random.h, in double, rounded to float once. The same bits on every
@@ -18,6 +19,7 @@
 enum ls_filler_kind {
     LS_FILLER_CONSTANT, /* first */
     LS_FILLER_UNIFORM,  /* from first to second: uniform, xavier */
+    LS_FILLER_INTEGER,  /* whole numbers from first to second, both included */
     LS_FILLER_NORMAL,   /* mean first, standard deviation second: gaussian, msra */
     LS_FILLER_UNITBALL, /* rows of uniform numbers, each divided by its sum */
     LS_FILLER_BILINEAR  /* (1 - |x/f - c|) (1 - |y/f - c|) on a square */

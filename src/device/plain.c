@@ -143,6 +143,8 @@ static double number(const struct ls_filler *filler, uint64_t key, uint64_t ordi
     switch (filler->kind) {
     case LS_FILLER_UNIFORM:
         return filler->first + (double)ls_random_uniform(key, ordinal, i) * span;
+    case LS_FILLER_INTEGER:
+        return filler->first + floor((double)ls_random_uniform(key, ordinal, i) * (span + 1));
     case LS_FILLER_UNITBALL:
         return (double)ls_random_uniform(key, ordinal, i);
     case LS_FILLER_NORMAL:

@@ -14,6 +14,7 @@ static const struct {
 } fillers[] = {
     {"constant", {"value"}},
     {"uniform", {"min", "max"}},
+    {"integer", {"min", "max"}},
     {"gaussian", {"mean", "std", "sparse"}},
     {"xavier", {"variance_norm"}},
     {"msra", {"variance_norm"}},

@@ -57,6 +57,16 @@ static void run_normal(const struct ls_filler *filler, uint64_t key, uint64_t or
     }
 }
 
+static void run_integer(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
+                        size_t n)
+{
+    const struct ls_filler one = {.kind = LS_FILLER_UNIFORM, .second = 1};
+    const double count = filler->second - filler->first + 1;
+    run_uniform(&one, key, ordinal, out, n);
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float)(filler->first + floor((double)out[i] * count));
+}
+
 /* A row that sums to 0 (all its random numbers are) becomes an even one. */
 static void run_unitball(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
                          size_t n)
@@ -93,6 +103,9 @@ void ls_filler_run(const struct ls_filler *filler, uint64_t key, uint64_t ordina
         break;
     case LS_FILLER_UNIFORM:
         run_uniform(filler, key, ordinal, out, n);
+        break;
+    case LS_FILLER_INTEGER:
+        run_integer(filler, key, ordinal, out, n);
         break;
     case LS_FILLER_NORMAL:
         run_normal(filler, key, ordinal, out, n);

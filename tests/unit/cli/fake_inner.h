@@ -14,6 +14,8 @@ struct lockstep_error {
 void fake_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Appends "device(NAME) " where one is named. */
 void fake_note_device(const char *device);
+/* Appends "dummy(ALL|INPUT|...) " where data are replaced that are there, and tells of one. */
+void fake_note_dummy(const struct lockstep_dummy_options *options);
 /* The string, or "-". */
 const char *fake_text(const char *string);
 /* Objects that fake.live_objects counts. */

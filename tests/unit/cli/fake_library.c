@@ -176,6 +176,31 @@ int lockstep_solver_load(const char *path, const char *const *set, size_t set_co
     return fake_answer(fake.load_status, error);
 }
 
+void lockstep_dummy_options_init(struct lockstep_dummy_options *options)
+{
+    *options = (struct lockstep_dummy_options){.struct_size = sizeof *options};
+}
+
+void fake_note_dummy(const struct lockstep_dummy_options *options)
+{
+    if (options == NULL || (!options->all && options->input_count == 0))
+        return;
+    fake_note("dummy(%d", options->all);
+    for (size_t i = 0; i < options->input_count; i++)
+        fake_note("|%s", options->inputs[i]);
+    fake_note(") ");
+    options->tell(options->user, "layer 'data': random data");
+}
+
+int lockstep_solver_use_dummy_data(struct lockstep_solver *solver,
+                                   const struct lockstep_dummy_options *options,
+                                   struct lockstep_error *error)
+{
+    (void)solver, (void)error;
+    fake_note_dummy(options);
+    return 0;
+}
+
 void lockstep_solver_free(struct lockstep_solver *solver)
 {
     fake_unmake(solver);

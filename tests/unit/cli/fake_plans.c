@@ -49,6 +49,7 @@ static int make_plan(const char *what, const struct lockstep_plan_options *optio
                      struct lockstep_plan **plan, struct lockstep_error *error)
 {
     fake_note_device(options->device);
+    fake_note_dummy(options->dummy);
     fake_note("plan(%s|%d|%" PRIu64 ") ", what, options->workers, options->memory);
     *plan = fake.create_status == 0 ? fake_make(sizeof **plan) : NULL;
     return fake_answer(fake.create_status, error);
@@ -266,4 +267,89 @@ int lockstep_tune(const struct lockstep_solver *solver, const struct lockstep_tu
     }
     fake_note(") ");
     return fake_answer(fake.create_status, error);
+}
+
+/* ---- Nets ---- */
+
+static const char *const net_bottoms[] = {"data"};
+static const struct lockstep_blob net_blobs[] = {
+    {.name = "data", .rank = 4, .extent = {10, 3, 8, 8}},
+    {.name = "label", .rank = 1, .extent = {10}},
+    {.name = "conv1", .rank = 4, .extent = {10, 20, 4, 4}},
+    {.name = "weight", .rank = 4, .extent = {20, 3, 5, 5}},
+    {.name = "bias", .rank = 1, .extent = {20}},
+    {.name = "loss"}};
+static const struct lockstep_net_layer net_layers[] = {
+    {.name = "data", .type = "DummyData", .tops = net_blobs, .top_count = 2, .bytes = 7720},
+    {.name = "conv1",
+     .type = "Convolution",
+     .bottoms = net_bottoms,
+     .bottom_count = 1,
+     .tops = net_blobs + 2,
+     .top_count = 1,
+     .parameters = net_blobs + 3,
+     .parameter_count = 2,
+     .flops = 48000,
+     .bytes = 12800},
+    {.name = "relu1",
+     .type = "ReLU",
+     .bottoms = (const char *const[]){"conv1"},
+     .bottom_count = 1,
+     .tops = net_blobs + 2,
+     .top_count = 1,
+     .bytes = 12800},
+    {.name = "loss",
+     .type = "SoftmaxWithLoss",
+     .bottoms = (const char *const[]){"conv1", "label"},
+     .bottom_count = 2,
+     .tops = net_blobs + 5,
+     .top_count = 1}};
+
+struct lockstep_net {
+    int nothing;
+};
+
+void lockstep_net_options_init(struct lockstep_net_options *options)
+{
+    *options = (struct lockstep_net_options){.struct_size = sizeof *options};
+}
+
+int lockstep_net_load(const char *path, const struct lockstep_net_options *options,
+                      struct lockstep_net **net, struct lockstep_error *error)
+{
+    fake_note_dummy(options->dummy);
+    fake_note("net(%s|%s|%d|%s) ", path, fake_text(options->phase), options->level,
+              options->stage_count > 0 ? options->stages[0] : "-");
+    *net = fake.load_status == 0 ? fake_make(sizeof **net) : NULL;
+    return fake_answer(fake.load_status, error);
+}
+
+void lockstep_net_free(struct lockstep_net *net)
+{
+    fake_unmake(net);
+}
+
+const char *lockstep_net_name(const struct lockstep_net *net)
+{
+    (void)net;
+    return "a <net> & more";
+}
+
+const char *lockstep_net_phase(const struct lockstep_net *net)
+{
+    (void)net;
+    return "TEST";
+}
+
+int64_t lockstep_net_batch(const struct lockstep_net *net)
+{
+    (void)net;
+    return 10;
+}
+
+const struct lockstep_net_layer *lockstep_net_layers(const struct lockstep_net *net, size_t *count)
+{
+    (void)net;
+    *count = sizeof net_layers / sizeof *net_layers;
+    return net_layers;
 }

@@ -1,7 +1,8 @@
-/* The seven fillers: distributions, counters, errors; and the op that fills samples.
+/* The fillers: distributions, counters, errors; and the op that fills samples.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "kernels/own_kernel.h"
 
+#include "device/plain.h"
 #include "ops/cpu/filler.h"
 
 enum { COUNT_MAX = 60000 };
@@ -89,6 +90,41 @@ static void test_uniform(void **state)
     assert_true(fabs(s.mean + 1) < 0.03 && fabs(s.deviation - 4 / sqrt(12)) < 0.02);
     for (uint64_t i = 0; i < 35000; i++)
         assert_true(filled[i] == (float)(-3 + 4.0 * ls_random_uniform(42, 0, i)));
+}
+
+/* Every number of the range, as often as the others, and those of plain C. */
+static void test_integer(void **state)
+{
+    (void)state;
+    Lockstep__FillerParameter filler = filler_of("integer");
+    struct ls_filler resolved;
+    static float plain[35000];
+    int counts[7] = {0};
+    filler.min = -2;
+    filler.max = 4;
+    fill(&weights, &filler);
+    for (int i = 0; i < 35000; i++) {
+        assert_true(filled[i] >= -2 && filled[i] <= 4 && filled[i] == truncf(filled[i]));
+        counts[(int)filled[i] + 2]++;
+    }
+    for (int k = 0; k < 7; k++)
+        assert_true(counts[k] > 4700 && counts[k] < 5300);
+    assert_int_equal(ls_filler_resolve(&resolved, &filler, &weights, NULL), 0);
+    ls_plain_fill(&resolved, 42, 0, plain, 35000);
+    assert_memory_equal(plain, filled, sizeof plain);
+    filler.min = filler.max = 3;
+    fill(&weights, &filler);
+    for (int i = 0; i < 35000; i++)
+        assert_true(filled[i] == 3);
+    const float wrong[][2] = {{0, 1.5F}, {-0.5F, 1}, {1, 0}, {0, 0x1p24F}, {0, INFINITY}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct ls_error error = {0};
+        filler.min = wrong[i][0];
+        filler.max = wrong[i][1];
+        assert_int_equal(ls_filler_resolve(&resolved, &filler, &weights, &error),
+                         LOCKSTEP_DEFINITION);
+        assert_non_null(strstr(error.problems[0].message, "whole numbers"));
+    }
 }
 
 static void test_gaussian(void **state)
@@ -285,11 +321,11 @@ static void test_fill_constant(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constant),      cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_gaussian),      cmocka_unit_test(test_fans),
-        cmocka_unit_test(test_unitball),      cmocka_unit_test(test_bilinear),
-        cmocka_unit_test(test_errors),        cmocka_unit_test(test_fill_op),
-        cmocka_unit_test(test_fill_constant),
+        cmocka_unit_test(test_constant), cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_integer),  cmocka_unit_test(test_gaussian),
+        cmocka_unit_test(test_fans),     cmocka_unit_test(test_unitball),
+        cmocka_unit_test(test_bilinear), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_fill_op),  cmocka_unit_test(test_fill_constant),
     };
     ls_set_float_mode();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,561 @@
+/* Data layers become DummyData layers. See solver/dummy_data.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/dummy_data.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "schema/fields.h"
+#include "solver/dummy_labels.h"
+
+enum { SIDE = 224, CHANNELS = 3, INPUTS_MAX = 64 };
+
+/* "data=10,3,224,224", read. */
+struct input {
+    char name[128];
+    struct ls_shape shape;
+    bool used;
+};
+
+/* The work on one net. */
+struct dummy {
+    const struct lockstep_dummy_options *options;
+    struct ls_net_definition *definition;
+    bool outside; /* Input layers get their data from the calling program */
+    struct ls_arena *arena;
+    struct input *inputs;
+    size_t input_count;
+    int64_t batch; /* what --input says about it; 0: nothing */
+    struct ls_dummy_label *labels;
+    size_t label_count;
+    bool *replaced;       /* by layer */
+    bool *assumed;        /* by layer: the size of pictures */
+    const char **missing; /* by layer: the source that is not there, or NULL */
+    struct ls_error *error;
+};
+
+/* ---- What the caller says -------------------------------------------------------------------- */
+
+/* A number and what ends it; 0: it is none. */
+static int64_t read_extent(const char **text)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(*text, &end, 10);
+    if (end == *text || errno != 0 || number < 1 || number > INT32_MAX)
+        return 0;
+    *text = end;
+    return number;
+}
+
+/* NAME=N,N,... up to the end or to ",NAME=". Returns what follows, or NULL if it is not so. */
+static const char *read_input(const char *text, struct input *input)
+{
+    const char *equals = strchr(text, '=');
+    *input = (struct input){.used = false};
+    if (equals == NULL || equals == text || (size_t)(equals - text) >= sizeof input->name)
+        return NULL;
+    memcpy(input->name, text, (size_t)(equals - text));
+    for (text = equals + 1;;) {
+        int64_t extent = input->shape.rank < LS_RANK_MAX ? read_extent(&text) : 0;
+        if (extent == 0 || (*text != ',' && *text != '\0'))
+            return NULL;
+        input->shape.dim[input->shape.rank++] = extent;
+        if (*text == '\0')
+            return text;
+        text++;
+        if (*text == '\0')
+            return NULL;
+        if (strchr("-0123456789,", *text) == NULL)
+            return text;
+    }
+}
+
+static int read_inputs(const struct lockstep_dummy_options *options, struct input *inputs,
+                       size_t *count, struct ls_error *error)
+{
+    *count = 0;
+    for (size_t i = 0; i < options->input_count; i++)
+        for (const char *text = options->inputs[i];
+             text[0] != '\0' || text == options->inputs[i];) {
+            if (*count == INPUTS_MAX)
+                return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL, "more than %d inputs",
+                               INPUTS_MAX);
+            text = read_input(text, &inputs[*count]);
+            if (text == NULL)
+                return ls_fail(error, LOCKSTEP_USAGE, NULL,
+                               "write the whole shape, with the batch: data=10,3,224,224",
+                               "'%s' is not the name of a blob with its shape", options->inputs[i]);
+            ++*count;
+        }
+    return 0;
+}
+
+static struct input *find_input(const struct dummy *dummy, const char *name)
+{
+    for (size_t i = 0; i < dummy->input_count; i++)
+        if (strcmp(dummy->inputs[i].name, name) == 0)
+            return &dummy->inputs[i];
+    return NULL;
+}
+
+/* ---- Which layers ---------------------------------------------------------------------------- */
+
+static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
+{
+    return layer->type != NULL && strcmp(layer->type, type) == 0;
+}
+
+static bool is_data(const Lockstep__LayerParameter *layer)
+{
+    static const char *const types[] = {"Data",       "ImageData",     "HDF5Data",
+                                        "WindowData", "AnnotatedData", "MemoryData"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (is_type(layer, types[i]))
+            return true;
+    return false;
+}
+
+/* Fills in the paths that a layer reads; how many there are. */
+static size_t list_sources(const Lockstep__LayerParameter *layer, const char *const **sources,
+                           const char **one)
+{
+    *sources = one;
+    if (layer->data_param != NULL) {
+        *sources = (const char *const *)layer->data_param->source;
+        return layer->data_param->n_source;
+    }
+    *one = layer->image_data_param != NULL    ? layer->image_data_param->source
+           : layer->hdf5_data_param != NULL   ? layer->hdf5_data_param->source
+           : layer->window_data_param != NULL ? layer->window_data_param->source
+                                              : NULL;
+    return *one != NULL;
+}
+
+/* A source of the layer that is not there; NULL: all are. */
+static const char *find_missing(const struct dummy *dummy, const Lockstep__LayerParameter *layer,
+                                struct ls_error *error)
+{
+    const char *const *sources, *one, *missing = NULL;
+    size_t count = list_sources(layer, &sources, &one);
+    for (size_t i = 0; i < count && missing == NULL; i++) {
+        char *path = ls_resolve_path(sources[i], dummy->definition->definition->file);
+        if (path == NULL)
+            ls_fail_memory(error, "a path");
+        else if (!ls_file_exists(path) && !ls_is_directory(path))
+            missing = sources[i];
+        ls_free(path);
+    }
+    return missing;
+}
+
+static bool is_named(const struct dummy *dummy, const Lockstep__LayerParameter *layer)
+{
+    for (size_t t = 0; t < layer->n_top; t++)
+        if (layer->n_bottom == 0 && find_input(dummy, layer->top[t]) != NULL)
+            return true;
+    return false;
+}
+
+/* Whether a layer is to be replaced. */
+static bool is_wanted(struct dummy *dummy, size_t index)
+{
+    const Lockstep__LayerParameter *layer = dummy->definition->net->layer[index];
+    if (is_type(layer, "Input"))
+        return !dummy->outside;
+    if (is_named(dummy, layer))
+        return true;
+    if (!is_data(layer))
+        return false;
+    dummy->missing[index] = find_missing(dummy, layer, dummy->error);
+    return dummy->options->all || dummy->missing[index] != NULL || is_type(layer, "MemoryData");
+}
+
+/* ---- Shapes ---------------------------------------------------------------------------------- */
+
+/* What a definition says about the pictures of a layer; 0: nothing. */
+struct picture {
+    int64_t batch, channels, height, width;
+    double low, high; /* of random numbers */
+};
+
+static void set_size(struct picture *picture, uint32_t height, uint32_t width)
+{
+    if (height > 0 && width > 0) {
+        picture->height = height;
+        picture->width = width;
+    }
+}
+
+static void describe_transform(const Lockstep__TransformationParameter *transform,
+                               struct picture *picture)
+{
+    if (transform == NULL)
+        return;
+    set_size(picture, transform->crop_size, transform->crop_size);
+    if (transform->n_mean_value > 1)
+        picture->channels = (int64_t)transform->n_mean_value;
+    if (transform->force_gray)
+        picture->channels = 1;
+    const bool centred = transform->mean_file != NULL || transform->n_mean_value > 0;
+    picture->low = (centred ? -128.0 : 0) * (double)transform->scale;
+    picture->high = (centred ? 128.0 : 256.0) * (double)transform->scale;
+}
+
+static struct picture describe(const Lockstep__LayerParameter *layer)
+{
+    struct picture picture = {.high = 256};
+    const Lockstep__ImageDataParameter *image = layer->image_data_param;
+    const Lockstep__MemoryDataParameter *memory = layer->memory_data_param;
+    const Lockstep__WindowDataParameter *window = layer->window_data_param;
+    if (image != NULL) {
+        picture.batch = image->batch_size;
+        picture.channels = image->is_color ? CHANNELS : 1;
+        set_size(&picture, image->new_height, image->new_width);
+        set_size(&picture, image->crop_size, image->crop_size);
+    }
+    if (window != NULL) {
+        picture.batch = window->batch_size;
+        set_size(&picture, window->crop_size, window->crop_size);
+    }
+    if (memory != NULL) {
+        picture.batch = memory->batch_size;
+        picture.channels = memory->channels;
+        set_size(&picture, memory->height, memory->width);
+    }
+    if (layer->hdf5_data_param != NULL)
+        picture.batch = layer->hdf5_data_param->batch_size;
+    if (layer->data_param != NULL) {
+        picture.batch = layer->data_param->batch_size;
+        set_size(&picture, layer->data_param->new_height, layer->data_param->new_width);
+    }
+    describe_transform(layer->transform_param, &picture);
+    return picture;
+}
+
+/* The shape of a top that is no label. */
+static struct ls_shape picture_shape(struct dummy *dummy, size_t index,
+                                     const struct picture *picture)
+{
+    dummy->assumed[index] = picture->height == 0;
+    return (struct ls_shape){4,
+                             {dummy->batch > 0 ? dummy->batch : picture->batch,
+                              picture->channels > 0 ? picture->channels : CHANNELS,
+                              picture->height > 0 ? picture->height : SIDE,
+                              picture->width > 0 ? picture->width : SIDE}};
+}
+
+static struct ls_shape input_shape(const Lockstep__LayerParameter *layer, size_t top)
+{
+    const Lockstep__InputParameter *param = layer->input_param;
+    struct ls_shape shape = {0};
+    if (param == NULL || param->n_shape == 0)
+        return shape;
+    const Lockstep__BlobShape *given = param->shape[top < param->n_shape ? top : 0];
+    for (size_t i = 0; i < given->n_dim && i < LS_RANK_MAX; i++)
+        shape.dim[shape.rank++] = given->dim[i];
+    return shape;
+}
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+static Lockstep__BlobShape *make_shape(struct dummy *dummy, const struct ls_shape *shape)
+{
+    Lockstep__BlobShape *made = (Lockstep__BlobShape *)(void *)ls_arena_message(
+        dummy->arena, &lockstep__blob_shape__descriptor);
+    int64_t *dim = ls_arena_alloc(dummy->arena, (size_t)shape->rank + 1, sizeof *dim);
+    if (made == NULL || dim == NULL)
+        return NULL;
+    memcpy(dim, shape->dim, (size_t)shape->rank * sizeof *dim);
+    made->n_dim = (size_t)shape->rank;
+    made->dim = dim;
+    return made;
+}
+
+static Lockstep__FillerParameter *make_filler(struct dummy *dummy, const char *type, double low,
+                                              double high)
+{
+    Lockstep__FillerParameter *made = (Lockstep__FillerParameter *)(void *)ls_arena_message(
+        dummy->arena, &lockstep__filler_parameter__descriptor);
+    if (made == NULL)
+        return NULL;
+    made->type = ls_arena_copy_string(dummy->arena, type);
+    made->has_min = made->has_max = 1;
+    made->min = (float)low;
+    made->max = (float)high;
+    return made->type != NULL ? made : NULL;
+}
+
+/* Takes away all parameters of the layer's type. */
+static void clear_parameters(Lockstep__LayerParameter *layer)
+{
+    static const char ending[] = "_param";
+    const ProtobufCMessageDescriptor *descriptor = layer->base.descriptor;
+    for (unsigned i = 0; i < descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &descriptor->fields[i];
+        size_t length = strlen(field->name);
+        if (field->type == PROTOBUF_C_TYPE_MESSAGE && length >= sizeof ending - 1 &&
+            strcmp(field->name + length - (sizeof ending - 1), ending) == 0)
+            ls_field_clear(&layer->base, field);
+    }
+}
+
+/* Notes a label, whose shape may be known. */
+static void add_label(struct dummy *dummy, size_t index, const char *name,
+                      const struct ls_shape *shape)
+{
+    dummy->labels[dummy->label_count++] =
+        (struct ls_dummy_label){.name = name, .layer = index, .shape = *shape};
+}
+
+/* The shape and the filler of a top; labels get theirs later. */
+static bool set_top(struct dummy *dummy, size_t index, size_t top, const struct picture *picture,
+                    Lockstep__DummyDataParameter *param)
+{
+    const Lockstep__LayerParameter *layer = dummy->definition->net->layer[index];
+    const char *name = layer->top[top];
+    struct input *input = find_input(dummy, name);
+    struct ls_shape shape = input_shape(layer, top);
+    if (input != NULL) {
+        shape = input->shape;
+        input->used = true;
+    }
+    if (ls_dummy_is_label(dummy->definition->net, index, name) || (top > 0 && shape.rank == 0)) {
+        add_label(dummy, index, name, &shape);
+        if (shape.rank == 0) /* until it is known */
+            shape = (struct ls_shape){1, {dummy->batch > 0 ? dummy->batch : picture->batch}};
+    } else if (shape.rank == 0) {
+        shape = picture_shape(dummy, index, picture);
+    }
+    param->shape[top] = make_shape(dummy, &shape);
+    param->data_filler[top] = make_filler(dummy, "uniform", picture->low, picture->high);
+    return param->shape[top] != NULL && param->data_filler[top] != NULL;
+}
+
+static int replace(struct dummy *dummy, size_t index)
+{
+    Lockstep__LayerParameter *layer = dummy->definition->net->layer[index];
+    const struct picture picture = describe(layer);
+    Lockstep__DummyDataParameter *param = (Lockstep__DummyDataParameter *)(void *)ls_arena_message(
+        dummy->arena, &lockstep__dummy_data_parameter__descriptor);
+    if (param == NULL)
+        return ls_fail_memory(dummy->error, "dummy data");
+    param->n_shape = param->n_data_filler = layer->n_top;
+    param->shape = ls_arena_alloc(dummy->arena, layer->n_top + 1, sizeof(Lockstep__BlobShape *));
+    param->data_filler =
+        ls_arena_alloc(dummy->arena, layer->n_top + 1, sizeof(Lockstep__FillerParameter *));
+    bool made = param->shape != NULL && param->data_filler != NULL;
+    for (size_t t = 0; t < layer->n_top && made; t++)
+        made = set_top(dummy, index, t, &picture, param);
+    clear_parameters(layer);
+    layer->dummy_data_param = param;
+    layer->type = ls_arena_copy_string(dummy->arena, "DummyData");
+    dummy->replaced[index] = true;
+    return made && layer->type != NULL ? 0 : ls_fail_memory(dummy->error, "dummy data");
+}
+
+/* An Input layer that stays one gets the shapes that the caller says. */
+static int reshape_input(struct dummy *dummy, size_t index)
+{
+    Lockstep__LayerParameter *layer = dummy->definition->net->layer[index];
+    if (layer->input_param == NULL || !is_named(dummy, layer))
+        return 0;
+    Lockstep__InputParameter *param = ls_arena_alloc(dummy->arena, 1, sizeof *param);
+    if (param == NULL)
+        return ls_fail_memory(dummy->error, "dummy data");
+    *param = *layer->input_param;
+    param->n_shape = layer->n_top;
+    param->shape = ls_arena_alloc(dummy->arena, layer->n_top + 1, sizeof *param->shape);
+    for (size_t t = 0; t < layer->n_top && param->shape != NULL; t++) {
+        struct input *input = find_input(dummy, layer->top[t]);
+        struct ls_shape shape = input_shape(layer, t);
+        if (input != NULL) {
+            shape = input->shape;
+            input->used = true;
+        }
+        param->shape[t] = make_shape(dummy, &shape);
+        if (param->shape[t] == NULL)
+            return ls_fail_memory(dummy->error, "dummy data");
+    }
+    layer->input_param = param;
+    return param->shape != NULL ? 0 : ls_fail_memory(dummy->error, "dummy data");
+}
+
+/* ---- Labels ---------------------------------------------------------------------------------- */
+
+/* Where nothing is known of a label it is 0 for each sample. */
+static int set_label(struct dummy *dummy, const struct ls_dummy_label *label, int64_t batch)
+{
+    Lockstep__LayerParameter *layer = dummy->definition->net->layer[label->layer];
+    Lockstep__DummyDataParameter *param = layer->dummy_data_param;
+    const struct ls_shape known =
+        label->shape.rank > 0 ? label->shape : (struct ls_shape){1, {batch}};
+    const bool any = label->classes == 0 && label->shape.rank > 1;
+    for (size_t t = 0; t < layer->n_top; t++)
+        if (strcmp(layer->top[t], label->name) == 0) {
+            param->shape[t] = make_shape(dummy, &known);
+            param->data_filler[t] =
+                any ? make_filler(dummy, "uniform", 0, 1)
+                    : make_filler(dummy, "integer", 0,
+                                  label->classes > 0 ? (double)(label->classes - 1) : 0);
+            if (param->shape[t] == NULL || param->data_filler[t] == NULL)
+                return ls_fail_memory(dummy->error, "dummy data");
+        }
+    return 0;
+}
+
+static int set_labels(struct dummy *dummy)
+{
+    const Lockstep__NetParameter *net = dummy->definition->net;
+    for (size_t i = 0; i < dummy->label_count; i++) {
+        const Lockstep__LayerParameter *layer = net->layer[dummy->labels[i].layer];
+        const Lockstep__BlobShape *first = layer->dummy_data_param->shape[0];
+        const int64_t batch = first->n_dim > 0 ? first->dim[0] : 1;
+        if (i == 0)
+            ls_dummy_find_labels(dummy->definition, batch, dummy->labels, dummy->label_count);
+        LS_TRY(set_label(dummy, &dummy->labels[i], batch));
+    }
+    return 0;
+}
+
+/* ---- What was done --------------------------------------------------------------------------- */
+
+static void tell_top(struct ls_text *text, const Lockstep__LayerParameter *layer, size_t top)
+{
+    const Lockstep__DummyDataParameter *param = layer->dummy_data_param;
+    ls_text_format(text, "%s %s", top > 0 ? "," : ":", layer->top[top]);
+    for (size_t i = 0; i < param->shape[top]->n_dim; i++)
+        ls_text_format(text, "%s%" PRId64, i > 0 ? " x " : " ", param->shape[top]->dim[i]);
+    if (strcmp(param->data_filler[top]->type, "integer") == 0)
+        ls_text_format(text, " (whole numbers from 0 to %.0f)",
+                       (double)param->data_filler[top]->max);
+}
+
+static int tell(const struct dummy *dummy, size_t index)
+{
+    const Lockstep__NetParameter *net = dummy->definition->net;
+    const Lockstep__LayerParameter *layer = net->layer[index];
+    struct ls_text text = {0};
+    ls_text_format(&text, "layer '%s' (%s): random data", layer->name != NULL ? layer->name : "",
+                   net->state->phase == LOCKSTEP__PHASE__TRAIN ? "train" : "test");
+    if (dummy->missing[index] != NULL)
+        ls_text_format(&text, ", for there is no '%s'", dummy->missing[index]);
+    for (size_t t = 0; t < layer->n_top; t++)
+        tell_top(&text, layer, t);
+    if (dummy->assumed[index])
+        ls_text_format(&text,
+                       "; the size is assumed, as the definition does not say it: --input "
+                       "%s=N,C,H,W does",
+                       layer->top[0]);
+    const bool failed = text.failed;
+    if (!failed && dummy->options->tell != NULL)
+        dummy->options->tell(dummy->options->user, text.data);
+    ls_text_free(&text);
+    return failed ? ls_fail_memory(dummy->error, "dummy data") : 0;
+}
+
+/* ---- A net ----------------------------------------------------------------------------------- */
+
+static int replace_all(struct dummy *dummy)
+{
+    const Lockstep__NetParameter *net = dummy->definition->net;
+    for (size_t i = 0; i < net->n_layer; i++) /* the first shape says what the batch is */
+        for (size_t t = 0; t < net->layer[i]->n_top && dummy->batch == 0; t++) {
+            const struct input *input = find_input(dummy, net->layer[i]->top[t]);
+            if (input != NULL && net->layer[i]->n_bottom == 0)
+                dummy->batch = input->shape.dim[0];
+        }
+    for (size_t i = 0; i < net->n_layer; i++) {
+        if (is_wanted(dummy, i))
+            LS_TRY(replace(dummy, i));
+        else if (is_type(net->layer[i], "Input"))
+            LS_TRY(reshape_input(dummy, i));
+    }
+    LS_TRY(set_labels(dummy));
+    for (size_t i = 0; i < net->n_layer; i++)
+        if (dummy->replaced[i])
+            LS_TRY(tell(dummy, i));
+    return 0;
+}
+
+static int dummy_net(struct ls_net_definition *definition,
+                     const struct lockstep_dummy_options *options, bool outside,
+                     struct input *inputs, size_t input_count, struct ls_error *error)
+{
+    const Lockstep__NetParameter *net = definition->net;
+    struct dummy dummy = {.options = options,
+                          .definition = definition,
+                          .outside = outside,
+                          .arena = definition->definition->arena,
+                          .inputs = inputs,
+                          .input_count = input_count,
+                          .error = error};
+    size_t tops = 1;
+    for (size_t i = 0; i < net->n_layer; i++)
+        tops += net->layer[i]->n_top;
+    dummy.labels = ls_alloc(tops, sizeof *dummy.labels);
+    dummy.replaced = ls_alloc(net->n_layer + 1, sizeof *dummy.replaced);
+    dummy.assumed = ls_alloc(net->n_layer + 1, sizeof *dummy.assumed);
+    dummy.missing = ls_alloc(net->n_layer + 1, sizeof *dummy.missing);
+    int status = 0;
+    if (dummy.labels == NULL || dummy.replaced == NULL || dummy.assumed == NULL ||
+        dummy.missing == NULL)
+        status = ls_fail_memory(error, "dummy data");
+    else
+        status = replace_all(&dummy);
+    ls_free(dummy.labels);
+    ls_free(dummy.replaced);
+    ls_free(dummy.assumed);
+    ls_free((void *)dummy.missing);
+    return status;
+}
+
+/* An input that no net has is a misspelt one. */
+static int check_used(const struct input *inputs, size_t count, struct ls_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!inputs[i].used)
+            return ls_fail(error, LOCKSTEP_USAGE, NULL,
+                           "name a top of a data layer, or of an Input layer",
+                           "the definition has no input '%s'", inputs[i].name);
+    return 0;
+}
+
+int ls_dummy_data_net(struct ls_net_definition *net, const struct lockstep_dummy_options *options,
+                      struct ls_error *error)
+{
+    struct input *inputs = ls_alloc(INPUTS_MAX, sizeof *inputs);
+    size_t count = 0;
+    if (inputs == NULL)
+        return ls_fail_memory(error, "dummy data");
+    int status = read_inputs(options, inputs, &count, error);
+    if (status == 0)
+        status = dummy_net(net, options, true, inputs, count, error);
+    if (status == 0)
+        status = check_used(inputs, count, error);
+    ls_free(inputs);
+    return status;
+}
+
+int ls_dummy_data_solver(struct ls_solver_definition *solver,
+                         const struct lockstep_dummy_options *options, struct ls_error *error)
+{
+    struct input *inputs = ls_alloc(INPUTS_MAX, sizeof *inputs);
+    size_t count = 0;
+    if (inputs == NULL)
+        return ls_fail_memory(error, "dummy data");
+    int status = read_inputs(options, inputs, &count, error);
+    if (status == 0)
+        status = dummy_net(&solver->train, options, false, inputs, count, error);
+    for (size_t i = 0; i < solver->test_count && status == 0; i++)
+        status = dummy_net(&solver->test[i], options, false, inputs, count, error);
+    if (status == 0)
+        status = check_used(inputs, count, error);
+    ls_free(inputs);
+    return status;
+}

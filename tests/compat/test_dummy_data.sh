@@ -1,0 +1,134 @@
+#!/bin/bash
+# Definitions whose data are not there: what stands in for them, where its shapes come from, and
+# that trainings on it have the same bytes for any number of workers.
+# SPDX-License-Identifier: BSD-2-Clause
+set -eu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+fail() {
+    cat log
+    echo "FAILED: $*"
+    exit 1
+}
+# says STATUS TEXT ARGUMENTS...: the program ends so, and says this.
+says() {
+    local expected=$1 text=$2 status=0
+    shift 2
+    "$LOCKSTEP" "$@" >log 2>&1 || status=$?
+    [ "$status" = "$expected" ] || fail "$*: exit status $status instead of $expected"
+    grep -qF -- "$text" log || fail "$*: does not say '$text'"
+}
+# solver NAME: with the net of that name; trainings on 1, 2, 3 and 5 workers agree.
+solver() {
+    cat >"$1_solver.prototxt" <<TEXT
+net: "$1.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 3 momentum: 0.9
+test_interval: 2 test_iter: 1
+TEXT
+}
+exact() {
+    says 0 "Verified: 4 trainings of 3 updates compute the same bytes." \
+        verify --solver "$1_solver.prototxt" --workers 1,2,3,5 --dummy-data "${@:2}"
+}
+
+# Pictures with a crop; classes from the number of scores.
+cat >classes.prototxt <<'TEXT'
+layer { name: "data" type: "Data" top: "data" top: "label"
+  transform_param { crop_size: 12 mean_value: 1 mean_value: 2 mean_value: 3 mirror: true }
+  data_param { source: "nowhere_lmdb" backend: LMDB batch_size: 10 } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
+  inner_product_param { num_output: 7 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy" }
+TEXT
+solver classes
+says 0 "(test): random data, for there is no 'nowhere_lmdb': data 10 x 3 x 12 x 12, label 10 (whole numbers from 0 to 6)" \
+    plan --model classes.prototxt
+says 0 "layer 'data' (train): random data, for" plan --solver classes_solver.prototxt
+says 0 "10 x 4 x 10 x 10" shapes --model classes.prototxt
+says 0 "data 6 x 1 x 20 x 30, label 6 (whole numbers from 0 to 6)" \
+    shapes --model classes.prototxt --input data=6,1,20,30
+says 0 "weight 4 x 1 x 3 x 3, bias 4" shapes --model classes.prototxt --input data=6,1,20,30
+says 0 "ip" time --solver classes_solver.prototxt --iterations 1
+exact classes
+exact classes --input data=6,1,20,30,label=6
+
+# Only what is asked for, and only what can be.
+says 4 "there is no file or folder 'nowhere_lmdb'" train --solver classes_solver.prototxt
+says 2 "the definition has no input 'dta'" plan --model classes.prototxt --input dta=1,3,8,8
+for wrong in data data= data=1, data=1,,3 data=0,3 data=1,-3 =1 data=1,3x data=99999999999 \
+    data=1,2,3,4,5,6,7,8,9; do
+    says 2 "is not the name of a blob with its shape" plan --model classes.prototxt \
+        --input "$wrong"
+done
+
+# No size anywhere.
+sed 's/crop_size: 12//' classes.prototxt >no_size.prototxt
+says 0 "data 10 x 3 x 224 x 224, label 10 (whole numbers from 0 to 6); the size is assumed" \
+    plan --model no_size.prototxt
+
+# Scores for each position; the labels are a data layer of their own.
+cat >maps.prototxt <<'TEXT'
+layer { name: "data" type: "Data" top: "data" transform_param { crop_size: 9 }
+  data_param { source: "pictures" backend: LMDB batch_size: 6 } }
+layer { name: "label" type: "Data" top: "label"
+  data_param { source: "maps" backend: LMDB batch_size: 6 } }
+layer { name: "score" type: "Convolution" bottom: "data" top: "score"
+  convolution_param { num_output: 5 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "label" top: "loss" }
+TEXT
+solver maps
+says 0 "layer 'label' (test): random data, for there is no 'maps': label 6 x 1 x 9 x 9 (whole numbers from 0 to 4)" \
+    plan --model maps.prototxt
+exact maps
+
+# Labels that are cut; targets; zeros and ones.
+cat >many.prototxt <<'TEXT'
+layer { name: "data" type: "Data" top: "data" top: "labels" transform_param { crop_size: 6 }
+  data_param { source: "a" backend: LMDB batch_size: 9 } }
+layer { name: "more" type: "Data" top: "target"
+  data_param { source: "b" backend: LMDB batch_size: 9 } }
+layer { name: "flags" type: "Data" top: "flags"
+  data_param { source: "c" backend: LMDB batch_size: 9 } }
+layer { name: "cut" type: "Slice" bottom: "labels" top: "first" top: "second"
+  slice_param { axis: 1 } }
+layer { name: "a" type: "InnerProduct" bottom: "data" top: "a"
+  inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "b" type: "InnerProduct" bottom: "data" top: "b"
+  inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "loss1" type: "SoftmaxWithLoss" bottom: "a" bottom: "first" top: "loss1" }
+layer { name: "loss2" type: "SoftmaxWithLoss" bottom: "b" bottom: "second" top: "loss2" }
+layer { name: "loss3" type: "EuclideanLoss" bottom: "a" bottom: "target" top: "loss3" }
+layer { name: "loss4" type: "SigmoidCrossEntropyLoss" bottom: "b" bottom: "flags" top: "loss4" }
+TEXT
+solver many
+says 0 "labels 9 x 2 (whole numbers from 0 to 2)" plan --model many.prototxt
+grep -qF "target 9 x 4" log || fail "targets"
+grep -qF "flags 9 x 3 (whole numbers from 0 to 1)" log || fail "flags"
+exact many
+
+# A net for prediction keeps its Input layer, with another shape; in a training it is replaced.
+cat >deploy.prototxt <<'TEXT'
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 4 kernel_size: 3 } }
+TEXT
+says 0 "5 x 4 x 14 x 14" shapes --model deploy.prototxt --input data=5,3,16,16
+says 0 "Net" plan --model deploy.prototxt --input data=5,3,16,16
+sed 's/type: "Convolution"/type: "Convolution" loss_weight: 1/
+     s/num_output/weight_filler { type: "xavier" } num_output/' deploy.prototxt >input.prototxt
+solver input
+says 0 "layer 'data' (train): random data: data 2 x 3 x 8 x 8" plan --solver input_solver.prototxt
+exact input
+
+# A snapshot of a training on such data goes on, and says how.
+says 0 "Optimization Done." train --solver classes_solver.prototxt --dummy-data --workers 1 --log-json whole.json
+mv classes_solver_iter_3.safetensors whole.safetensors
+says 0 "--dummy-data --input data=10,3,12,12 --workers 2" train --solver classes_solver.prototxt \
+    --dummy-data --input data=10,3,12,12 --workers 2 --iterations 1
+says 0 "Optimization Done." train --solver classes_solver.prototxt --dummy-data --input data=10,3,12,12 --workers 2 \
+    --resume classes_solver_iter_1.safetensors
+says 0 "" diff whole.safetensors classes_solver_iter_3.safetensors
