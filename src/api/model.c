@@ -95,7 +95,14 @@ static int open_trial(void *user, int64_t micro_batch, void **trial, struct ls_f
 {
     const struct ls_model_trial *from = user;
     struct ls_model_trial made = *from;
-    LS_TRY(ls_model_plan(from->path, from->options, from->model->workers, micro_batch, &made.model,
+    struct lockstep_model_options options = *from->options;
+    struct lockstep_dummy_options quiet;
+    if (options.dummy != NULL) { /* it was told when the model itself was planned */
+        quiet = *options.dummy;
+        quiet.tell = NULL;
+        options.dummy = &quiet;
+    }
+    LS_TRY(ls_model_plan(from->path, &options, from->model->workers, micro_batch, &made.model,
                          error));
     ls_model_fit(&made, fit);
     fit->user = NULL; /* no trials of a trial */
