@@ -133,8 +133,8 @@ int ls_job_open(struct ls_transport *transport, const struct lockstep_job_option
                 struct lockstep_job **out, struct ls_error *error)
 {
     *out = NULL;
-    const struct ls_comm_options comm_options = {.timeout = options->timeout,
-                                                 .dynamic = options->dynamic_balance != 0};
+    const struct ls_comm_options comm_options = {
+        .timeout = options->timeout, .dynamic = options->dynamic_balance != 0, .watched = true};
     struct lockstep_job *job = ls_alloc(1, sizeof *job);
     if (job == NULL) {
         transport->calls->abort(transport, LOCKSTEP_RESOURCE);

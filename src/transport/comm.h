@@ -28,6 +28,7 @@
 #include "transport/transport.h"
 
 struct ls_progress_thread;
+struct ls_watchdog;
 struct ls_detector;
 
 /* Bytes sent to other ranks, by purpose. */
@@ -56,6 +57,8 @@ struct ls_comm {
     bool dynamic;   /* micro-batches go to free ranks, of which there are several */
     struct ls_detector *detector; /* transport/failure_detector.h; NULL: a process by itself */
     struct ls_progress_thread *progress_thread; /* NULL until ls_comm_start, and with one rank */
+    bool watched;                               /* there is to be a watchdog beside it, */
+    struct ls_watchdog *watchdog;               /* this one (transport/watchdog.h) */
     _Atomic int common;       /* the status of a failure that all ranks have found; 0: none */
     _Atomic uint64_t lost_at; /* ls_nanoseconds of the first ls_comm_lost; 0: none was called */
     uint32_t requests;        /* bits of this rank's user, not handed in yet (ls_comm_request) */

@@ -6,6 +6,7 @@
 #include "transport/comm.h"
 #include "transport/failure_detector.h"
 #include "transport/progress_thread.h"
+#include "transport/watchdog.h"
 
 static void comm_job_release(struct ls_comm *comm)
 {
@@ -55,6 +56,7 @@ int ls_comm_create(struct ls_transport *transport, const struct ls_comm_options 
     if (status == 0) {
         comm->timeout = options->timeout;
         comm->dynamic = options->dynamic && comm->size > 1;
+        comm->watched = options->watched;
         status = ls_detector_create(transport, options->timeout, &comm->detector, error);
     }
     if (status == 0)
@@ -73,6 +75,8 @@ int ls_comm_start(struct ls_comm *comm, int workers, void (*enter_thread)(void),
     comm->workers = workers;
     if (comm->progress_thread == NULL && comm->size > 1)
         status = ls_progress_thread_start(comm, enter_thread, &comm->progress_thread, error);
+    if (status == 0 && comm->watched && comm->watchdog == NULL && comm->size > 1)
+        status = ls_watchdog_start(comm->detector, &comm->watchdog, error);
     int mine = status == 0 ? workers : 0; /* the others wait for this in any case */
     int lost = ls_comm_all_gather(comm, &mine, sizeof mine, comm->first + 1, error);
     for (int r = 0; r < comm->size && lost == 0; r++)
@@ -85,6 +89,7 @@ void ls_comm_end(struct ls_comm *comm)
     if (comm == NULL)
         return;
     ls_progress_thread_stop(comm->progress_thread);
+    ls_watchdog_stop(comm->watchdog);
     if (comm->transport != NULL)
         comm->transport->calls->end(comm->transport);
     comm_job_release(comm);

@@ -8,6 +8,7 @@
 struct ls_comm_options {
     double timeout; /* see struct ls_comm */
     bool dynamic;   /* micro-batches go to free ranks; no effect with one rank */
+    bool watched;   /* the process may be ended where the transport hangs (transport/watchdog.h) */
 };
 
 /* Takes over a transport (also where it fails). */

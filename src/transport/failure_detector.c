@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/memory.h"
@@ -24,6 +25,12 @@ static enum ls_process_state detector_own_look(void *user, const struct ls_proce
 {
     (void)user;
     return ls_process_state(process);
+}
+
+static void detector_own_leave(void *user, int code)
+{
+    (void)user;
+    _exit(code);
 }
 
 static void detector_tell_stderr(void *user, int status, const char *text)
@@ -59,12 +66,13 @@ int ls_detector_create(struct ls_transport *transport, double timeout, struct ls
     detector->transport = transport;
     detector->timeout = timeout;
     detector->on_failure = detector_tell_stderr;
-    detector->senses =
-        (struct ls_detector_senses){.clock = detector_own_clock, .look = detector_own_look};
+    detector->senses = (struct ls_detector_senses){
+        .clock = detector_own_clock, .look = detector_own_look, .leave = detector_own_leave};
     detector->leads = transport->host_rank == 0;
     detector->last_rank = -1;
     atomic_init(&detector->iteration, -1);
     pthread_mutex_init(&detector->lock, NULL);
+    pthread_mutex_init(&detector->known, NULL);
     int status = detector_make_members(detector, error);
     if (status != 0)
         ls_detector_free(detector);
@@ -78,6 +86,7 @@ void ls_detector_free(struct ls_detector *detector)
     if (detector == NULL)
         return;
     pthread_mutex_destroy(&detector->lock);
+    pthread_mutex_destroy(&detector->known);
     ls_free(detector->members);
     ls_free(detector->status_file);
     ls_free(detector->last_text);
@@ -107,6 +116,8 @@ void ls_detector_set_senses(struct ls_detector *detector, const struct ls_detect
         detector->senses.clock = senses->clock;
     if (senses->look != NULL)
         detector->senses.look = senses->look;
+    if (senses->leave != NULL)
+        detector->senses.leave = senses->leave;
     detector->senses.user = senses->user;
     pthread_mutex_unlock(&detector->lock);
 }
@@ -179,7 +190,9 @@ int ls_detector_set_members(struct ls_detector *detector, const struct ls_identi
     int count = detector_find_neighbours(all, detector->transport->size, detector->transport->rank,
                                          neighbours);
     pthread_mutex_lock(&detector->lock);
+    pthread_mutex_lock(&detector->known);
     detector_meet(detector, all, members, neighbours, count);
+    pthread_mutex_unlock(&detector->known);
     pthread_mutex_unlock(&detector->lock);
     return 0;
 }
@@ -255,13 +268,16 @@ static void detector_send_beat(struct ls_detector *detector, int to)
     (void)detector->transport->calls->tell(detector->transport, to, &heartbeat, sizeof heartbeat);
 }
 
-static void detector_take_note(struct ls_member *member, const struct ls_doing *doing, double now)
+static void detector_take_note(struct ls_detector *detector, struct ls_member *member,
+                               const struct ls_doing *doing, double now)
 {
+    pthread_mutex_lock(&detector->known);
     if (doing->progress != member->doing.progress || doing->iteration != member->doing.iteration)
         member->moved = now;
     member->doing = *doing;
     member->doing.layer[LS_DETECTOR_NAME - 1] = '\0';
     member->heard = now;
+    pthread_mutex_unlock(&detector->known);
 }
 
 static void detector_hear_one(struct ls_detector *detector, int from, const void *message,
@@ -279,11 +295,12 @@ static void detector_hear_one(struct ls_detector *detector, int from, const void
     struct ls_member *member = ls_detector_member(detector, from);
     if (kind == LS_MESSAGE_HEARTBEAT && bytes == sizeof(struct ls_heartbeat)) {
         if (member != NULL)
-            detector_take_note(member, &((const struct ls_heartbeat *)message)->doing, now);
+            detector_take_note(detector, member, &((const struct ls_heartbeat *)message)->doing,
+                               now);
     } else if (bytes == sizeof(struct ls_word)) {
         const struct ls_word *word = message;
         if (member != NULL)
-            detector_take_note(member, &word->doing, now);
+            detector_take_note(detector, member, &word->doing, now);
         if (word->text[LS_DETECTOR_TEXT - 1] == '\0')
             ls_detector_receive_word(detector, from, word, now);
     }
@@ -346,15 +363,16 @@ static void detector_clear_silence(struct ls_detector *detector, double now)
                 now - detector->last_turn > detector->timeout / 4;
     if (away)
         detector->next_look = detector->blind_until = now + LS_DETECTOR_PATIENCE;
-    if (!detector->begun || away)
-        for (int i = 0; i < detector->member_count; i++)
-            detector->members[i].heard = detector->members[i].moved = now;
+    pthread_mutex_lock(&detector->known);
+    for (int i = 0; i < detector->member_count && (!detector->begun || away); i++)
+        detector->members[i].heard = detector->members[i].moved = now;
+    pthread_mutex_unlock(&detector->known);
     detector->begun = true;
     detector->last_turn = now;
 }
 
 /* With the lock held. */
-static void detector_take_turn(struct ls_detector *detector, bool at_once)
+static void detector_do_turn(struct ls_detector *detector, bool at_once)
 {
     double now = ls_detector_clock(detector);
     if (atomic_exchange(&detector->hurry, false)) {
@@ -369,7 +387,7 @@ static void detector_take_turn(struct ls_detector *detector, bool at_once)
     detector_hear_all(detector, now);
     if (detector->transport->rank == 0) {
         struct ls_doing own = ls_detector_doing(detector);
-        detector_take_note(&detector->members[0], &own, now);
+        detector_take_note(detector, &detector->members[0], &own, now);
     }
     if (now >= detector->next_look && now >= detector->blind_until) {
         detector->next_look = now + (now < detector->hurried_until ? looking_hurriedly : looking);
@@ -377,6 +395,12 @@ static void detector_take_turn(struct ls_detector *detector, bool at_once)
     }
     detector_heartbeat(detector, now);
     ls_detector_carry_out(detector, now);
+}
+
+static void detector_take_turn(struct ls_detector *detector, bool at_once)
+{
+    detector_do_turn(detector, at_once);
+    atomic_fetch_add_explicit(&detector->turns, 1, memory_order_relaxed);
 }
 
 static bool detector_over(const struct ls_detector *detector)

@@ -15,6 +15,8 @@
  * silent, the lowest surviving rank of each machine does so. A rank that was itself suspended for
  * long (stopped, swapped out) restarts the time of all others.
  *
+ * Where a call of the transport does not return, there are no turns; see transport/watchdog.h.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TRANSPORT_FAILURE_DETECTOR_H
 #define LS_TRANSPORT_FAILURE_DETECTOR_H
@@ -76,10 +78,12 @@ void ls_detector_set_on_message(struct ls_detector *detector, ls_detector_on_mes
 /* Hears what is there now, however soon after the last turn. Any thread. */
 void ls_detector_receive_now(struct ls_detector *detector);
 
-/* For tests: another clock, and other eyes. Members that are NULL stay as they are. */
+/* For tests: another clock, other eyes, and another end of the process than _exit. Members that are
+ * NULL stay as they are. */
 struct ls_detector_senses {
     double (*clock)(void *user);
     enum ls_process_state (*look)(void *user, const struct ls_process *process);
+    void (*leave)(void *user, int code);
     void *user;
 };
 void ls_detector_set_senses(struct ls_detector *detector, const struct ls_detector_senses *senses);

@@ -110,7 +110,14 @@ struct ls_detector {
     _Atomic bool ended;   /* the transport has been told to end the job (and came back) */
     _Atomic bool hurry;   /* look at everything in the next turn */
 
-    pthread_mutex_t lock;      /* held during a turn; guards what follows */
+    _Atomic uint64_t turns; /* that have been completed */
+    _Atomic bool claimed;   /* a thread reports the failure and ends the job */
+
+    pthread_mutex_t lock; /* held during a turn, calls of the transport included; guards all that
+                             follows */
+    /* Held for a moment by what changes members, neighbours or what status.json is written
+     * from, inside of `lock`: the watchdog reads these where a turn does not end. */
+    pthread_mutex_t known;
     struct ls_member *members; /* rank 0: all, by rank; others: rank 0 and their neighbours */
     int member_count;
     int neighbours[LS_DETECTOR_NEIGHBOURS], neighbour_count; /* indices of `members` */
@@ -149,6 +156,12 @@ void ls_detector_name(struct ls_detector *detector, int rank, char *text, size_t
 /* What is said of a rank whose process is gone. */
 void ls_detector_describe_gone(struct ls_detector *detector, int rank, double now, char *text,
                                size_t size);
+/* What is said of a rank that is not heard of. */
+void ls_detector_describe_silent(struct ls_detector *detector, const struct ls_member *member,
+                                 double now, char *text, size_t size);
+/* What is said of this rank where its transport has not come back for so many seconds. */
+void ls_detector_describe_stuck(struct ls_detector *detector, double seconds, char *text,
+                                size_t size);
 
 /* ---- failure_end.c: with the lock held ---------------------------------------------------------
  */
@@ -159,5 +172,8 @@ void ls_detector_receive_word(struct ls_detector *detector, int from, const stru
                               double now);
 /* Reports what is due. */
 void ls_detector_carry_out(struct ls_detector *detector, double now);
+/* Without `lock`, with `known`: reports a failure and ends this process, with no call of the
+ * transport. No effect where another thread has begun to end the job. */
+void ls_detector_end_process(struct ls_detector *detector, const struct ls_failure_report *report);
 
 #endif

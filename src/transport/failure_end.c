@@ -24,8 +24,10 @@ int ls_detector_set_status_file(struct ls_detector *detector, const char *path,
     if (path != NULL && copy == NULL)
         return ls_fail_memory(error, "status.json");
     pthread_mutex_lock(&detector->lock);
+    pthread_mutex_lock(&detector->known);
     ls_free(detector->status_file);
     detector->status_file = copy;
+    pthread_mutex_unlock(&detector->known);
     pthread_mutex_unlock(&detector->lock);
     if (detector->transport->rank != 0 || path == NULL)
         return 0;
@@ -39,8 +41,10 @@ void ls_detector_found(struct ls_detector *detector, const char *text)
     if (detector == NULL)
         return;
     pthread_mutex_lock(&detector->lock);
+    pthread_mutex_lock(&detector->known);
     snprintf(detector->found, sizeof detector->found, "%s", text);
     detector->found_count++;
+    pthread_mutex_unlock(&detector->known);
     struct ls_job_state state = {.running = true,
                                  .ranks = detector->transport->size,
                                  .iteration = atomic_load(&detector->iteration),
@@ -81,7 +85,9 @@ void ls_detector_warn(struct ls_detector *detector, const char *text)
     if (detector == NULL)
         return;
     pthread_mutex_lock(&detector->lock);
+    pthread_mutex_lock(&detector->known);
     snprintf(detector->warning, sizeof detector->warning, "%s", text);
+    pthread_mutex_unlock(&detector->known);
     struct ls_doing own = ls_detector_doing(detector);
     struct ls_job_state state = {.running = true,
                                  .ranks = detector->transport->size,
@@ -123,15 +129,18 @@ static void *detector_wait_and_exit(void *argument)
     return NULL;
 }
 
-static void detector_abort_job(struct ls_detector *detector, int code)
+static void detector_abort_job(struct ls_detector *detector, const struct ls_failure_report *report)
 {
-    struct last_resort last = {.code = code};
+    struct last_resort last = {.code = report->status};
     pthread_t thread;
     pthread_mutex_init(&last.lock, NULL);
     pthread_cond_init(&last.change, NULL);
     bool started = pthread_create(&thread, NULL, detector_wait_and_exit, &last) == 0;
+    for (int r = 1; r < detector->transport->size && detector->transport->rank == 0; r++)
+        ls_detector_send(detector, r, LS_MESSAGE_DECISION, report->status, report->rank,
+                         report->text);
     atomic_store(&detector->ended, true);
-    detector->transport->calls->abort(detector->transport, code);
+    detector->transport->calls->abort(detector->transport, report->status);
     pthread_mutex_lock(&last.lock); /* a test goes on here */
     last.done = true;
     pthread_cond_signal(&last.change);
@@ -152,15 +161,23 @@ static void detector_raise_alarm(struct ls_detector *detector, const char *text)
 
 static void detector_end_badly(struct ls_detector *detector, const struct ls_failure_report *report)
 {
+    if (atomic_exchange(&detector->claimed, true))
+        return;
     detector_raise_alarm(detector, report->text);
     if (report->reason != LS_REASON_DECIDED) {
         detector->on_failure(detector->on_failure_user, report->status, report->text);
         detector_write_status(detector, report->status, report->rank, &report->doing, report->text);
     }
-    for (int r = 1; r < detector->transport->size && detector->transport->rank == 0; r++)
-        ls_detector_send(detector, r, LS_MESSAGE_DECISION, report->status, report->rank,
-                         report->text);
-    detector_abort_job(detector, report->status);
+    detector_abort_job(detector, report);
+}
+
+void ls_detector_end_process(struct ls_detector *detector, const struct ls_failure_report *report)
+{
+    if (atomic_exchange(&detector->claimed, true))
+        return;
+    detector->on_failure(detector->on_failure_user, report->status, report->text);
+    detector_write_status(detector, report->status, report->rank, &report->doing, report->text);
+    detector->senses.leave(detector->senses.user, report->status);
 }
 
 void ls_detector_report(struct ls_detector *detector, enum ls_reason reason, int rank, int status,
@@ -277,7 +294,9 @@ static void detector_count_left(struct ls_detector *detector, int rank, int stat
     struct ls_member *member = &detector->members[rank];
     if (member->left)
         return;
+    pthread_mutex_lock(&detector->known);
     member->left = true;
+    pthread_mutex_unlock(&detector->known);
     member->status = status;
     detector->left_count++;
     if (status != 0 && (detector->last_rank < 0 || rank < detector->last_rank)) {

@@ -66,8 +66,8 @@ void ls_detector_describe_gone(struct ls_detector *detector, int rank, double no
     detector_add_doing(text, size, &member->doing);
 }
 
-static void detector_describe_silent(struct ls_detector *detector, const struct ls_member *member,
-                                     double now, char *text, size_t size)
+void ls_detector_describe_silent(struct ls_detector *detector, const struct ls_member *member,
+                                 double now, char *text, size_t size)
 {
     ls_detector_name(detector, member->rank, text, size);
     detector_add(text, size, " has not been heard of for %.0f s", now - member->heard);
@@ -79,6 +79,16 @@ static void detector_describe_silent(struct ls_detector *detector, const struct 
     else if (state == LS_PROCESS_UNKNOWN)
         detector_add(text, size, ": it hangs, its machine is down or the network is cut");
     detector_add_doing(text, size, &member->doing);
+}
+
+void ls_detector_describe_stuck(struct ls_detector *detector, double seconds, char *text,
+                                size_t size)
+{
+    const struct ls_doing own = ls_detector_doing(detector);
+    ls_detector_name(detector, detector->transport->rank, text, size);
+    detector_add(text, size, " hangs: a call of %s has not returned for %.0f s",
+                 detector->transport->name, seconds);
+    detector_add_doing(text, size, &own);
 }
 
 static void detector_describe_hang(struct ls_detector *detector, const struct ls_member *member,
@@ -116,21 +126,34 @@ void ls_detector_look(struct ls_detector *detector, double now)
     }
 }
 
-static void detector_judge_silence(struct ls_detector *detector, double now)
+/* The silent rank to name: one whose process is seen to be stopped, because others may be silent
+ * on its account; else the first. */
+static const struct ls_member *detector_find_silent(struct ls_detector *detector, double now)
 {
-    char text[LS_DETECTOR_TEXT];
+    const struct ls_member *first = NULL;
     int ranks = detector->transport->rank == 0 ? detector->member_count : 1;
     for (int i = 0; i < ranks; i++) {
         const struct ls_member *member = &detector->members[i];
         if (member->left || now - member->heard <= detector->timeout)
             continue;
-        double patience =
-            detector->transport->rank == 0 || detector->leads ? 0 : LS_DETECTOR_PATIENCE;
-        detector_describe_silent(detector, member, now, text, sizeof text);
-        ls_detector_report(detector, LS_REASON_SILENT, member->rank, LOCKSTEP_LOST, now + patience,
-                           text);
-        return;
+        if (detector->senses.look(detector->senses.user, &member->who.process) ==
+            LS_PROCESS_STOPPED)
+            return member;
+        first = first != NULL ? first : member;
     }
+    return first;
+}
+
+static void detector_judge_silence(struct ls_detector *detector, double now)
+{
+    char text[LS_DETECTOR_TEXT];
+    const struct ls_member *member = detector_find_silent(detector, now);
+    if (member == NULL)
+        return;
+    double patience = detector->transport->rank == 0 || detector->leads ? 0 : LS_DETECTOR_PATIENCE;
+    ls_detector_describe_silent(detector, member, now, text, sizeof text);
+    ls_detector_report(detector, LS_REASON_SILENT, member->rank, LOCKSTEP_LOST, now + patience,
+                       text);
 }
 
 /* On rank 0: a rank that makes no progress, while another rank waits just as long. */

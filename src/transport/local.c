@@ -7,9 +7,11 @@
 #include "transport/local.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
@@ -48,6 +50,7 @@ struct member {
     uint64_t started[LS_CHANNELS]; /* operations */
     uint64_t line;                 /* until when it sends or receives what has been started */
     bool muted;
+    _Atomic bool blocked;
     struct message *first, *last; /* to this rank, in the order in which they were told */
 };
 
@@ -66,6 +69,15 @@ struct job {
 static struct member *local_member_of(struct ls_transport *transport)
 {
     return (struct member *)transport; /* its first field */
+}
+
+/* The member that a call is made by, where it is not to wait for ever. */
+static struct member *local_caller(struct ls_transport *transport)
+{
+    struct member *member = local_member_of(transport);
+    while (atomic_load_explicit(&member->blocked, memory_order_relaxed))
+        pause();
+    return member;
 }
 
 /* The nanoseconds that bytes take. */
@@ -196,7 +208,7 @@ static int local_gather(struct ls_transport *transport, enum ls_channel channel,
                         void *all, const struct ls_transport_blocks *blocks,
                         struct ls_transport_op **op)
 {
-    struct member *member = local_member_of(transport);
+    struct member *member = local_caller(transport);
     pthread_mutex_lock(&member->job->lock);
     int result = local_start(member, channel, mine, NULL, all, blocks, op);
     pthread_mutex_unlock(&member->job->lock);
@@ -207,7 +219,7 @@ static int local_exchange(struct ls_transport *transport, enum ls_channel channe
                           const struct ls_transport_blocks *out_blocks, void *in,
                           const struct ls_transport_blocks *in_blocks, struct ls_transport_op **op)
 {
-    struct member *member = local_member_of(transport);
+    struct member *member = local_caller(transport);
     pthread_mutex_lock(&member->job->lock);
     int result = local_start(member, channel, out, out_blocks, in, in_blocks, op);
     pthread_mutex_unlock(&member->job->lock);
@@ -265,7 +277,7 @@ static enum ls_transport_result local_move_on(struct member *member, struct ls_t
 static enum ls_transport_result local_test(struct ls_transport *transport,
                                            struct ls_transport_op **op)
 {
-    struct member *member = local_member_of(transport);
+    struct member *member = local_caller(transport);
     pthread_mutex_lock(&member->job->lock);
     enum ls_transport_result result = local_move_on(member, *op);
     pthread_mutex_unlock(&member->job->lock);
@@ -276,7 +288,7 @@ static enum ls_transport_result local_test(struct ls_transport *transport,
 
 static int local_tell(struct ls_transport *transport, int to, const void *data, size_t bytes)
 {
-    struct member *member = local_member_of(transport);
+    struct member *member = local_caller(transport);
     struct job *job = member->job;
     struct message *message = ls_alloc(1, sizeof *message + bytes);
     pthread_mutex_lock(&job->lock);
@@ -304,7 +316,7 @@ static int local_tell(struct ls_transport *transport, int to, const void *data, 
 
 static int local_hear(struct ls_transport *transport, int *from, void *data, size_t room)
 {
-    struct member *member = local_member_of(transport);
+    struct member *member = local_caller(transport);
     struct job *job = member->job;
     size_t bytes = 0;
     pthread_mutex_lock(&job->lock);
@@ -405,6 +417,11 @@ void ls_local_mute(struct ls_transport *transport)
     pthread_mutex_lock(&member->job->lock);
     member->muted = true;
     pthread_mutex_unlock(&member->job->lock);
+}
+
+void ls_local_block(struct ls_transport *transport)
+{
+    atomic_store(&local_member_of(transport)->blocked, true);
 }
 
 bool ls_local_ended(struct ls_transport *transport, int *code)

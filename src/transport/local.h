@@ -29,6 +29,9 @@ void ls_local_delay(struct ls_transport *transport, double latency, double bytes
  */
 void ls_local_mute(struct ls_transport *transport);
 
+/* As if a library hung: calls that this rank makes from now on do not return. */
+void ls_local_block(struct ls_transport *transport);
+
 /* Whether some rank has called `abort`, and with which code (may be NULL). Operations fail from
  * then on; messages still go. */
 bool ls_local_ended(struct ls_transport *transport, int *code);

@@ -8,6 +8,8 @@
  *                                       memory, 5: runtime error)
  *   FAIL_ERRNO=1                        with which number; default: EIO; 0: it does not fail
  *   FAIL_AFTER=3                        the first so many are let through; default: 0
+ *   FAIL_WHEN=FILE                      calls are let through, and not counted, until there is such
+ *                                       a file
  *   FAIL_COUNT=2                        so many fail then; default: all
  *   FAIL_SLEEP=0.2                      these take so many seconds, too
  *   FAIL_SIGNAL=9                       these end the process by this signal
@@ -53,7 +55,8 @@ static bool is_wanted(const char *call)
 
 static bool fails(const char *call)
 {
-    if (!is_wanted(call))
+    const char *when = getenv("FAIL_WHEN");
+    if (!is_wanted(call) || (when != NULL && access(when, F_OK) != 0))
         return false;
     long call_number = atomic_fetch_add(&calls, 1), after = number("FAIL_AFTER", 0);
     if (call_number < after || call_number - after >= number("FAIL_COUNT", LONG_MAX))

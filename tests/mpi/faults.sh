@@ -120,6 +120,30 @@ for kind in $(mpi_kinds); do
         kill -KILL "$stopped" 2>/dev/null
     done
 
+    # Calls of MPI that do not return: those of all ranks, and those of the others after rank 0 has
+    # stopped, which may hold what they wait for.
+    for rank in none 0; do
+        name="$kind: within MPI, stopped: $rank" stopped=
+        export LD_PRELOAD=$LOCKSTEP_BUILD/tests/libfailing_calls.so FAIL_CALL=MPI FAIL_ERRNO=0 \
+            FAIL_SLEEP=1000000 FAIL_WHEN=$work/now
+        rm -f now
+        begin "$kind" --timeout 6
+        unset LD_PRELOAD FAIL_CALL FAIL_ERRNO FAIL_SLEEP FAIL_WHEN
+        if [ $rank = 0 ]; then
+            stopped=$(pid 0)
+            kill -STOP "$stopped"
+            : >now
+            ends "$name" 9 "lockstep: rank 0 \(.+\) has not been heard of for [0-9]+ s, its process \
+[0-9]+ is stopped; it (was|had) "
+        else
+            : >now
+            ends "$name" 9 "lockstep: rank 0 \(.+\) hangs: a call of (Open MPI|MPICH) .+ has not \
+returned for [0-9]+ s; it (was|had) "
+        fi
+        state '"status": "failed", "code": 9' '"rank": 0, "host": ".+"'
+        [ -z "$stopped" ] || kill -KILL "$stopped" 2>/dev/null
+    done
+
     # Signals to a rank and to mpirun, sooner or later, once or twice. (An mpirun that is told to end
     # may do so with a code of its own. MPICH 4.0's may end with 0 after any signal that it hands on:
     # it then counts the codes only of those processes that it finds ended while another one's output
