@@ -81,6 +81,9 @@ struct lockstep_plan_net {
     size_t library_layer_count;
     /* Layers that round in one precision or the other, and how many of them compute in bf16. */
     size_t computing_layers, bf16_layers;
+    /* The first layer that mixes samples, and its type, so that a batch is one micro-batch; NULL:
+     * no layer does. */
+    const char *mixer, *mixer_type;
     int any_processor; /* every x86-64 gives the same bits: all products are of BF16 or PORTABLE */
 };
 

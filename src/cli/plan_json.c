@@ -51,6 +51,7 @@ static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net 
     ls_json_integer(json, "batch", net->batch);
     ls_json_integer(json, "micro_batch", net->micro_batch);
     ls_json_integer(json, "micro_batches", net->micro_batches);
+    ls_json_string(json, "mixes_samples", net->mixer);
     ls_json_integer(json, "segments", (int64_t)net->segments);
     ls_json_bytes(json, "arena", net->arena);
     ls_json_bytes(json, "stashed", net->stashed);

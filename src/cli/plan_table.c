@@ -117,6 +117,10 @@ static void put_net(const struct lockstep_plan_net *net)
     printf("Net \"%s\": batch %" PRId64 ", %" PRId64 " micro-batches of at most %" PRId64
            " samples. Sizes are those of one.\n",
            net->name, net->batch, net->micro_batches, net->micro_batch);
+    if (net->mixer != NULL)
+        printf("Layer '%s' (%s) mixes the samples of a batch, so that a batch is one micro-batch, "
+               "which one worker computes.\n",
+               net->mixer, net->mixer_type);
     put_layers(net);
     put_steps(net);
     printf("\n%zu steps in %zu segment%s, %zu chain%s, %zu reorder%s; arena %s", net->step_count,

@@ -41,6 +41,19 @@ static int net_add_plans_for_batch(struct ls_net *net, int64_t count, struct ls_
     return status;
 }
 
+/* Shapes behind layers that mix samples may depend on how many there are. */
+static void net_say_last_batch(const struct ls_net *net, int64_t count, struct ls_error *error)
+{
+    char place[LS_PLACE_MAX];
+    ls_place(net->options.definition->definition, net->mixer, NULL, place, sizeof place);
+    ls_fail(error, LOCKSTEP_DEFINITION, place,
+            "data_param { last_batch: DROP } leaves it out, WRAP fills it",
+            "%s: mixes the samples of a batch, and the last batch of an epoch has %lld sample%s "
+            "instead of %lld, which the net's shapes do not fit",
+            net->mixer->name != NULL ? net->mixer->name : "(unnamed)", (long long)count,
+            count == 1 ? "" : "s", (long long)net->batching.batch);
+}
+
 static int net_add_plans(struct ls_net *net, struct ls_error *error)
 {
     int64_t sizes[2];
@@ -51,8 +64,12 @@ static int net_add_plans(struct ls_net *net, struct ls_error *error)
         memcpy(micro.shape, net->size, sizeof micro.shape);
         return ls_plans_require(net, &micro, &plan, error);
     }
-    for (int i = 0; i < count; i++)
-        LS_TRY(net_add_plans_for_batch(net, sizes[i], error));
+    for (int i = 0; i < count; i++) {
+        int status = net_add_plans_for_batch(net, sizes[i], error);
+        if (status == LOCKSTEP_DEFINITION && i > 0 && net->mixer != NULL)
+            net_say_last_batch(net, sizes[i], error);
+        LS_TRY(status);
+    }
     return 0;
 }
 
@@ -143,13 +160,49 @@ static int net_find_group(struct ls_net *net, struct ls_error *error)
     return 0;
 }
 
+/* Finds the layer that mixes samples, if there is one. */
+static void net_find_mixer(struct ls_net *net)
+{
+    const int64_t batch = net->batching.batch;
+    struct ls_graph_options options = ls_plans_graph_options(net, batch);
+    options.check = NULL;
+    net->mixer = ls_graph_find_mixer(&options);
+}
+
+/* A net that mixes samples has one micro-batch a batch, and nothing can ask for others. */
+static int net_check_mixer(const struct ls_net *net, struct ls_error *error)
+{
+    char place[LS_PLACE_MAX];
+    const struct ls_net_options *options = &net->options;
+    const int64_t batch = net->batching.batch, micro_batch = options->micro_batch;
+    const char *name = net->mixer->name != NULL ? net->mixer->name : "(unnamed)";
+    ls_place(options->definition->definition, net->mixer, NULL, place, sizeof place);
+    if (net->batching.size_of != NULL && batch > 1)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place,
+                       "use batch_size: 1, or crop or resize the samples",
+                       "%s: mixes the samples of a batch, which differ in size", name);
+    if (options->follow_groups)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, "leave follow_groups out",
+                       "%s: mixes the samples of a batch, so that each batch is one micro-batch, "
+                       "but follow_groups cuts it along groups",
+                       name);
+    if (options->training && micro_batch > 0 && micro_batch != batch)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, "leave micro_batch out of the solver",
+                       "%s: mixes the samples of a batch, so that each batch of %lld is one "
+                       "micro-batch, but micro_batch is %lld",
+                       name, (long long)batch, (long long)micro_batch);
+    return 0;
+}
+
 static int net_check_batching(struct ls_net *net, struct ls_error *error)
 {
     struct ls_batching *batching = &net->batching;
+    if (net->mixer != NULL)
+        LS_TRY(net_check_mixer(net, error));
     batching->iter_size = net->options.iter_size > 0 ? net->options.iter_size : 1;
     batching->micro_batch = net->options.micro_batch > 0 ? net->options.micro_batch
                                                          : ls_micro_batch_default(batching->batch);
-    if (batching->micro_batch > batching->batch)
+    if (batching->micro_batch > batching->batch || net->mixer != NULL)
         batching->micro_batch = batching->batch;
     if (batching->last == LS_LAST_DROP && batching->samples < batching->batch)
         return ls_fail(error, LOCKSTEP_DEFINITION, net->options.definition->definition->file,
@@ -177,12 +230,15 @@ static int net_open(struct ls_net *net, struct ls_error *error)
     int data_status = ls_sources_open(net, error);
     struct ls_net_plan *plan;
     struct ls_micro one = {.count = 1};
+    if (data_status == 0)
+        net_find_mixer(net);
     if (status != 0 && data_status == 0) {
         net->sources.batch = -1;
         ls_plans_require(net, &one, &plan, error);
     }
     LS_TRY(status);
     LS_TRY(data_status);
+    one.count = ls_net_sample_count(net);
     LS_TRY(net_check_batching(net, error));
     if (net->options.follow_groups)
         LS_TRY(net_find_group(net, error));

@@ -83,6 +83,8 @@ struct ls_net {
     bool *rounded;    /* by graph input: it is bf16, of fp32 samples (the same) */
     int input_count;
     struct ls_batching batching;
+    /* The layer that mixes samples, so that each batch is one micro-batch; NULL: there is none. */
+    const Lockstep__LayerParameter *mixer;
     struct ls_net_plan **plans; /* the first is that of record 0 and a whole micro-batch */
     size_t plan_count, plan_capacity;
     int64_t wanted;         /* plans so far, to find those that were not for long */
@@ -101,6 +103,12 @@ struct ls_net {
  * have. All problems of the definition are reported in one go. */
 int ls_net_open(const struct ls_net_options *options, struct ls_net **net, struct ls_error *error);
 void ls_net_close(struct ls_net *net);
+
+/* What a prediction is of: a sample, or the batch of a net that mixes samples. */
+static inline int64_t ls_net_sample_count(const struct ls_net *net)
+{
+    return net->mixer != NULL ? net->batching.batch : 1;
+}
 
 /* As if the batch were another one (for forecasts; nothing is planned anew). */
 int ls_net_assume_batch(struct ls_net *net, int64_t batch, struct ls_error *error);

@@ -98,9 +98,10 @@ int ls_normalizers_find(struct ls_pass *pass, struct ls_error *error)
     for (size_t i = 0; i < graph->normalizer_count; i++) {
         const struct ls_normalizer *normalizer = &graph->normalizers[i];
         double count = 0;
-        for (size_t u = 0; u < pass->unit_count; u++) /* images may differ in size */
-            count += (double)pass->units[u].plan->plan->graph->normalizers[i].per_sample *
-                     (double)pass->units[u].range.count;
+        for (size_t u = 0; u < pass->unit_count; u++) { /* images may differ in size */
+            const struct ls_normalizer *of = &pass->units[u].plan->plan->graph->normalizers[i];
+            count += (double)of->per_sample * (double)of->samples;
+        }
         if (normalizer->record_offset >= 0)
             count = pass->records[normalizer->record_offset];
         pass->normalizers[i] = normalizer->none || !(count > 0) ? 1 : count;

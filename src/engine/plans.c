@@ -123,6 +123,7 @@ struct ls_graph_options ls_plans_graph_options(const struct ls_net *net, int64_t
         .update_samples = options->training ? net->batching.batch * batches : 0,
         .phase = options->phase,
         .samples = samples,
+        .whole = net->mixer != NULL,
         .seed = options->seed,
         .training = options->training,
         /* Predictions are of numbers that a caller has. */

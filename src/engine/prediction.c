@@ -15,7 +15,7 @@
 
 struct ls_prediction {
     struct ls_engine *engine;
-    struct ls_net_plan *plan;     /* for one sample */
+    struct ls_net_plan *plan;     /* for one sample, or the batch of a net that mixes samples */
     int data_input;               /* which graph input takes the samples; -1: none */
     int other_input;              /* another one that the output depends on; -1: none */
     struct ls_exchange *exchange; /* sync points of single samples, by worker */
@@ -68,13 +68,14 @@ static int prediction_create_exchange(struct ls_prediction *prediction, struct l
                                           .device = prediction->engine->device,
                                           .workers = workers,
                                           .units = workers,
-                                          .largest = 1,
-                                          .batch = 1,
+                                          .largest = prediction->plan->samples,
+                                          .batch = prediction->plan->samples,
                                           .batches = workers};
     LS_TRY(ls_exchange_create(&options, &prediction->exchange, error));
     for (int w = 0; w < workers; w++)
-        ls_exchange_add(prediction->exchange, &(struct ls_batch){.count = 1},
-                        &(struct ls_micro){.count = 1}, 1, (size_t)w);
+        ls_exchange_add(prediction->exchange,
+                        &(struct ls_batch){.count = prediction->plan->samples},
+                        &(struct ls_micro){.count = prediction->plan->samples}, 1, (size_t)w);
     return 0;
 }
 
@@ -110,7 +111,7 @@ static int prediction_create(struct ls_prediction *prediction, struct ls_net *ne
                              struct ls_error *error)
 {
     struct ls_engine *engine = prediction->engine;
-    struct ls_micro one = {.count = 1};
+    struct ls_micro one = {.count = ls_net_sample_count(net)};
     if (net->varying >= 0)
         memcpy(one.shape, net->plans[0]->shape, sizeof one.shape);
     LS_TRY(ls_plans_require(net, &one, &prediction->plan, error));
@@ -230,8 +231,8 @@ static int prediction_run_sample(const struct samples *samples, size_t sample, i
     struct ls_run run = {.inputs = inputs,
                          .context = {.stream = prediction->engine->streams[worker],
                                      .worker = worker,
-                                     .first_ordinal = (int64_t)sample,
-                                     .samples = 1,
+                                     .first_ordinal = (int64_t)sample * plan->samples,
+                                     .samples = plan->samples,
                                      .normalizers = prediction->normalizers,
                                      .partials = prediction->records[worker]}};
     ls_exchange_context(prediction->exchange, worker, (size_t)worker, NULL, &run.context);

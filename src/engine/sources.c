@@ -52,6 +52,8 @@ static int sources_check_batch(struct ls_net *net, const Lockstep__LayerParamete
     if (batch > INT32_MAX)
         return sources_batch_fail(net, layer, error, hint, "a batch of %lld samples is too large",
                                   (long long)batch);
+    if (net->batching.batch != 0 && !sources_is_type(layer, "Data"))
+        return 0; /* it may have other rows than samples: layers/source.c */
     if (net->batching.batch != 0 && net->batching.batch != batch)
         return sources_batch_fail(
             net, layer, error, "give all sources of a phase one batch size",

@@ -209,7 +209,8 @@ static int emit_loss_weights(struct ls_layer *layer, struct ls_error *error)
             return ls_layer_fail(layer, error, NULL, "loss_weight", "set it to 0",
                                  "top '%s' of a %s layer cannot be a loss",
                                  ls_layer_top_name(layer, i), layer->type->type);
-        if (layer->top[i]->sample_axis < 0) /* each micro-batch would count it once more */
+        /* Each micro-batch would count it once more. */
+        if (layer->top[i]->sample_axis < 0 && !ls_layer_mix(layer))
             return ls_layer_fail(layer, error, NULL, "loss_weight", "set it to 0",
                                  "top '%s' does not belong to samples and cannot be a loss",
                                  ls_layer_top_name(layer, i));
@@ -239,16 +240,37 @@ static void stop_gradient(struct ls_layer *layer)
     }
 }
 
+/* Values of the layer that do not have the rows of all samples any more: their one sample is the
+ * batch. */
+static void mark_mixed(struct ls_graph *graph, size_t first)
+{
+    for (size_t i = first; i < graph->value_count && graph->whole; i++) {
+        struct ls_value *value = graph->values[i];
+        int axis = value->sample_axis;
+        if (axis < 0 ||
+            (axis < value->shape.rank && value->shape.dim[axis] == value->rows * graph->samples))
+            continue;
+        value->sample_axis = value->shape.rank > 0 ? 0 : -1;
+        value->rows = value->shape.rank > 0 ? value->shape.dim[0] : 0;
+    }
+}
+
 static int set_up(struct builder *builder, struct ls_layer *layer)
 {
     struct ls_error *error = builder->error;
-    const size_t first = builder->graph->op_count;
+    const size_t first = builder->graph->op_count, values = builder->graph->value_count;
+    if (layer->type->mixes_samples && !ls_layer_mix(layer))
+        return ls_layer_fail(layer, error, NULL, "type", NULL,
+                             "a %s layer mixes the samples of a batch, which is cut into "
+                             "micro-batches here",
+                             layer->type->type);
     LS_TRY(layer->type->setup(layer, error));
     LS_TRY(ls_graph_attach_parameters(builder->graph, layer, error));
     LS_TRY(layer->type->forward(layer, error));
     if (builder->graph->failed)
         return ls_fail_memory(error, "the graph");
     stop_gradient(layer);
+    mark_mixed(builder->graph, values);
     LS_TRY(emit_loss_weights(layer, error));
     return ls_layer_check_types(layer, first, error);
 }
@@ -368,6 +390,12 @@ static int check_states(const struct ls_graph *graph, struct ls_error *error)
         if (state->value->sample_axis < 0)
             return ls_fail(error, LOCKSTEP_INTERNAL, state->name, NULL,
                            "a state per sample has no samples");
+        if (state->value->shape.dim[state->value->sample_axis] !=
+            state->value->rows * graph->samples)
+            return ls_layer_fail(state->layer, error, NULL, NULL, NULL,
+                                 "keeps '%s' for each sample, but reads rows that are no samples: "
+                                 "a layer before it mixes them",
+                                 state->name);
         if (kept != 1)
             return ls_fail(error, LOCKSTEP_INTERNAL, state->name, NULL,
                            kept < 0 ? "what is kept in this state is not like it"
@@ -417,25 +445,57 @@ static int build(struct builder *builder, const Lockstep__NetParameter *net)
     return builder->graph->failed ? ls_fail_memory(builder->error, "the graph") : 0;
 }
 
-int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **graph,
-                   struct ls_error *error)
+/* A builder with an empty graph; builder.graph is NULL where there is no memory. */
+static struct builder begin(const struct ls_graph_options *options, struct ls_error *error)
 {
-    *graph = NULL;
     struct builder builder = {.graph = ls_graph_new(),
                               .precision = options->net->precision,
                               .portable = options->net->portable,
                               .round_inputs = options->round_inputs,
                               .error = error};
     if (builder.graph == NULL)
-        return ls_fail_memory(error, "a graph");
+        return builder;
     builder.graph->phase = options->phase;
     builder.graph->samples = options->samples;
     builder.graph->update_samples = options->update_samples;
     builder.graph->seed = options->seed;
     builder.graph->training = options->training;
+    builder.graph->whole = options->whole;
+    builder.graph->net = options->net->net;
     builder.graph->parameters = options->parameters;
     builder.graph->definition = options->net->definition;
     builder.graph->sources = options->sources;
+    return builder;
+}
+
+const Lockstep__LayerParameter *ls_graph_find_mixer(const struct ls_graph_options *options)
+{
+    const Lockstep__LayerParameter *mixer = NULL;
+    struct ls_graph_options forward = *options;
+    forward.whole = true;
+    forward.training = false;
+    forward.parameters = ls_parameter_set_new();
+    struct builder builder = begin(&forward, NULL);
+    const Lockstep__NetParameter *net = options->net->net;
+    bool ready = forward.parameters != NULL && builder.graph != NULL;
+    for (size_t i = 0; i < net->n_layer && ready; i++)
+        ready = add_layer(&builder, net->layer[i]) != LOCKSTEP_RESOURCE;
+    if (builder.graph != NULL && builder.graph->mixer != NULL)
+        mixer = builder.graph->mixer->definition;
+    ls_graph_free(builder.graph);
+    ls_free(builder.blobs);
+    ls_names_free(&builder.names);
+    ls_parameter_set_free(forward.parameters);
+    return mixer;
+}
+
+int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **graph,
+                   struct ls_error *error)
+{
+    *graph = NULL;
+    struct builder builder = begin(options, error);
+    if (builder.graph == NULL)
+        return ls_fail_memory(error, "a graph");
     int status = build(&builder, options->net->net);
     ls_free(builder.blobs);
     ls_names_free(&builder.names);

@@ -12,6 +12,7 @@ struct ls_graph_options {
     const struct ls_net_definition *net; /* filtered for its state; outlives the graph */
     int phase;                           /* LOCKSTEP__PHASE__TRAIN or _TEST */
     int64_t samples;                     /* in a micro-batch */
+    bool whole;                          /* a micro-batch is a whole batch */
     int64_t update_samples;              /* in all batches of an update; 0: there are none */
     uint64_t seed;
     bool training;     /* with a backward pass */
@@ -27,6 +28,11 @@ struct ls_graph_options {
 /* Builds the graph, or reports all problems that can be seen. The caller frees the graph. */
 int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **graph,
                    struct ls_error *error);
+
+/* The layer of the net that mixes samples first, so that its micro-batches must be whole batches
+ * (ls_layer_mix); NULL: no layer does. `options` describe a batch. What is wrong with the net, or
+ * that there is no memory, the next graph says. */
+const Lockstep__LayerParameter *ls_graph_find_mixer(const struct ls_graph_options *options);
 
 /* Gives values and ops of layers in bf16 their types (graph/precision.c). */
 void ls_graph_set_precision(struct ls_graph *graph);

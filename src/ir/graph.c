@@ -267,16 +267,20 @@ static void count_labels(struct ls_graph *graph, const struct ls_loss_attr *attr
     ls_graph_emit_sync(graph, normalizer->sync);
 }
 
-int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr, int64_t per_sample,
-                        struct ls_value *label)
+int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr,
+                        const struct ls_value *x, int64_t per_sample, struct ls_value *label)
 {
     if (!LS_GROW(graph->normalizers, graph->normalizer_count, graph->normalizer_capacity)) {
         graph->failed = true;
         return 0;
     }
     enum ls_normalization mode = attr->normalization;
-    struct ls_normalizer normalizer = {
-        .per_sample = per_sample, .record_offset = -1, .none = mode == LS_NORM_NONE, .sync = -1};
+    struct ls_normalizer normalizer = {.per_sample = per_sample,
+                                       .samples = graph->whole ? ls_value_sample_rows(x) / x->rows
+                                                               : graph->samples,
+                                       .record_offset = -1,
+                                       .none = mode == LS_NORM_NONE,
+                                       .sync = -1};
     int index = (int)graph->normalizer_count++;
     if (mode == LS_NORM_WEIGHTS || (mode == LS_NORM_VALID && attr->has_ignore))
         count_labels(graph, attr, label, index, &normalizer);

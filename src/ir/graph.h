@@ -42,6 +42,8 @@ struct ls_metric {
 /* A divisor of losses: how many samples, positions or valid labels an update has. */
 struct ls_normalizer {
     int64_t per_sample; /* positions a sample contributes; 0 where labels must be counted */
+    int64_t samples;    /* how many samples contribute them to a micro-batch: those of the graph,
+                           or 1, the batch, behind what mixes samples */
     int record_offset;  /* where COUNT_LABELS leaves its count; -1: per_sample says it all */
     bool none;          /* the divisor is 1 */
     int sync;           /* the sync point that brings the count; -1: it is known before the pass */
@@ -68,6 +70,10 @@ struct ls_graph {
     int64_t update_samples; /* of all batches of an update; 0: there are none */
     uint64_t seed;
     bool training; /* emit backward ops */
+    /* The micro-batch is a whole batch, so that layers may mix its samples: ls_layer_mix. */
+    bool whole;
+    const struct ls_layer *mixer;      /* the first layer that does; NULL: none */
+    const Lockstep__NetParameter *net; /* (may be NULL) what the graph is made of */
     /* All products have sums in a declared order, so that nothing that the net computes depends on
      * the processor: every device gives the same bits (docs/numerics.md, sections 16 and 17). */
     bool portable;
@@ -134,13 +140,14 @@ int ls_graph_record(struct ls_graph *graph, int count);
 /* Registers a metric (copied; name, layer and top are taken from `layer` and `top`). */
 void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
                      struct ls_metric metric);
-/* The divisor of a loss that divides as `attr` says: `per_sample` positions a sample (BATCH_SIZE:
- * rows, mostly 1), or, where labels must be counted (VALID with an ignored label; WEIGHTS), a
- * COUNT_LABELS op on `label` that runs before the pass; if the labels depend on learned parameters
- * it runs within, and a sync point follows. Returns the index; NONE, 0, after a failed allocation.
+/* The divisor of a loss that divides as `attr` says: `per_sample` positions a sample of `x`
+ * (BATCH_SIZE: rows, mostly 1), or, where labels must be counted (VALID with an ignored label;
+ * WEIGHTS), a COUNT_LABELS op on `label` that runs before the pass; if the labels depend on learned
+ * parameters it runs within, and a sync point follows. Returns the index; NONE, 0, after a failed
+ * allocation.
  */
-int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr, int64_t per_sample,
-                        struct ls_value *label);
+int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr,
+                        const struct ls_value *x, int64_t per_sample, struct ls_value *label);
 
 /* A sync point (copied; its layer is the one that emits, its grouping is set from `group`, samples
  * that share statistics, 0: the whole batch). Returns the index. Emit the ops that leave partial

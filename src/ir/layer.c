@@ -117,12 +117,36 @@ int ls_layer_axis(const struct ls_layer *layer, struct ls_error *error, const vo
     return resolved;
 }
 
+bool ls_layer_mix(const struct ls_layer *layer)
+{
+    struct ls_graph *graph = layer->graph;
+    if (graph->mixer == NULL)
+        graph->mixer = layer;
+    return graph->whole;
+}
+
+bool ls_layer_is_mixed(const struct ls_layer *layer, const struct ls_value *value)
+{
+    return layer->graph->whole && value->sample_axis == 0 && value->rows == value->shape.dim[0];
+}
+
+int ls_layer_mixing_axis(const struct ls_layer *layer, struct ls_error *error, const void *message,
+                         const char *field, int axis, const struct ls_value *value)
+{
+    int resolved = ls_layer_axis(layer, error, message, field, axis, value, true);
+    bool mixes = resolved >= 0 && value->sample_axis >= 0 && resolved <= value->sample_axis;
+    if (mixes && !ls_layer_mix(layer))
+        return ls_layer_axis(layer, error, message, field, axis, value, false);
+    return resolved;
+}
+
 int ls_layer_one_axis(const struct ls_layer *layer, struct ls_error *error, const void *message,
                       const char *field, int axis, const struct ls_value *value)
 {
     int resolved = ls_layer_axis(layer, error, message, field, axis, value, true);
-    bool samples = resolved >= 0 && resolved == value->sample_axis;
-    return samples ? ls_layer_axis(layer, error, message, field, axis, value, false) : resolved;
+    if (resolved < 0 || resolved != value->sample_axis)
+        return resolved;
+    return ls_layer_mixing_axis(layer, error, message, field, axis, value);
 }
 
 bool ls_layer_is_loss(const struct ls_layer *layer)

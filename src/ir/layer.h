@@ -58,10 +58,12 @@ struct ls_layer_type {
     size_t state_size;
     int bottoms_min, bottoms_max; /* max -1: any number */
     int tops_min, tops_max;
-    int auto_tops;  /* tops made up where the definition names fewer (losses: 1) */
-    bool is_loss;   /* the first top has loss weight 1 unless the definition says otherwise;
-                       bottoms from 1 on (labels) may not need gradients */
-    bool is_random; /* its random numbers go by the layer's name */
+    int auto_tops;      /* tops made up where the definition names fewer (losses: 1) */
+    bool is_loss;       /* the first top has loss weight 1 unless the definition says otherwise;
+                           bottoms from 1 on (labels) may not need gradients */
+    bool is_random;     /* its random numbers go by the layer's name */
+    bool mixes_samples; /* always: its tops depend on other samples of the batch than their own
+                           (see ls_layer_mix) */
     /* Checks the definition against the bottoms (shapes, axes of samples) and fills `state`,
      * `request` and `blobs`. Reports all problems that it can see, with places. */
     int (*setup)(struct ls_layer *layer, struct ls_error *error);
@@ -99,14 +101,27 @@ int ls_layer_fail(const struct ls_layer *layer, struct ls_error *error, const vo
  * bottoms with elements of a type that they do not take (ir/op_type.h). */
 int ls_layer_check_types(const struct ls_layer *layer, size_t first, struct ls_error *error);
 
+/* Whether the layer may mix the samples of a batch, which it is about to do: only where
+ * micro-batches are whole batches. The graph remembers the first layer that asks (graph->mixer),
+ * from which the engine knows that they must be. Where it may not, the layer refuses. Values behind
+ * such a layer have all of their rows in one sample, the batch. */
+bool ls_layer_mix(const struct ls_layer *layer);
+
+/* Whether a value is one that samples were mixed in: the batch is its one sample. */
+bool ls_layer_is_mixed(const struct ls_layer *layer, const struct ls_value *value);
+
 /* The axis that a field names (may be negative), checked; -1 after a failure was reported. When
  * `samples_ok` is false, an axis that holds samples (or lies before it) is refused with an
  * explanation. */
 int ls_layer_axis(const struct ls_layer *layer, struct ls_error *error, const void *message,
                   const char *field, int axis, const struct ls_value *value, bool samples_ok);
 
+/* The same, but where the graph is of whole batches, any axis may be named: ls_layer_mix. */
+int ls_layer_mixing_axis(const struct ls_layer *layer, struct ls_error *error, const void *message,
+                         const char *field, int axis, const struct ls_value *value);
+
 /* The same, for what works along this one axis and leaves the others as they are: only the axis of
- * the samples itself is refused. */
+ * the samples itself mixes them. */
 int ls_layer_one_axis(const struct ls_layer *layer, struct ls_error *error, const void *message,
                       const char *field, int axis, const struct ls_value *value);
 

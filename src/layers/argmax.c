@@ -28,7 +28,7 @@ static const Lockstep__ArgMaxParameter *param_of(const struct ls_layer *layer)
 static int check_rows(const struct ls_layer *layer, struct ls_error *error)
 {
     const struct ls_value *x = layer->bottom[0];
-    if (x->sample_axis <= 0 && x->shape.rank > 0)
+    if (x->shape.rank > 0 && (x->sample_axis <= 0 || ls_layer_mix(layer)))
         return 0;
     return ls_layer_fail(layer, error, NULL, "bottom", "name an axis",
                          "without axis, the largest numbers of all axes of '%s' but the first are "

@@ -68,10 +68,20 @@ int ls_layer_check_shape(const struct ls_layer *layer, struct ls_error *error, c
                          dims);
 }
 
+/* A value without samples, among layers that may mix them: its rows are those of the batch. */
+static bool adopt(const struct ls_layer *layer, struct ls_value *value)
+{
+    if (value->sample_axis >= 0 || value->shape.rank < 1 || !ls_layer_mix(layer))
+        return false;
+    value->sample_axis = 0;
+    value->rows = value->shape.dim[0];
+    return true;
+}
+
 int ls_layer_check_samples(const struct ls_layer *layer, struct ls_error *error, int bottom)
 {
-    const struct ls_value *value = layer->bottom[bottom];
-    if (value->sample_axis == 0)
+    struct ls_value *value = layer->bottom[bottom];
+    if (value->sample_axis == 0 || adopt(layer, value))
         return 0;
     return ls_layer_fail(layer, error, NULL, "bottom", NULL,
                          "axis 0 of its bottom '%s' does not hold the samples of the batch",
@@ -112,11 +122,22 @@ static const char *samples_text(const struct ls_value *value, char *buffer, size
     return buffer;
 }
 
+/* Whether two values may be taken row by row although their samples do not lie alike: samples were
+ * mixed in one of them, or must be. Samples along two different axes are a mistake all the same. */
+static bool may_mix(const struct ls_layer *layer, struct ls_value *first, struct ls_value *other)
+{
+    bool adopted = adopt(layer, first);
+    adopted |= adopt(layer, other);
+    return adopted || ls_layer_is_mixed(layer, first) || ls_layer_is_mixed(layer, other);
+}
+
 int ls_layer_check_alike(const struct ls_layer *layer, struct ls_error *error, int bottom)
 {
-    const struct ls_value *first = layer->bottom[0], *other = layer->bottom[bottom];
+    struct ls_value *first = layer->bottom[0], *other = layer->bottom[bottom];
     char a[100], b[100];
     if (first->sample_axis == other->sample_axis && first->rows == other->rows)
+        return 0;
+    if (may_mix(layer, first, other))
         return 0;
     return ls_layer_fail(layer, error, NULL, "bottom", "a Reshape layer can bring them in line",
                          "the samples of its bottoms must lie in the same way, but '%s' has %s and "
@@ -127,7 +148,7 @@ int ls_layer_check_alike(const struct ls_layer *layer, struct ls_error *error, i
 
 int ls_layer_check_belongs(const struct ls_layer *layer, struct ls_error *error, int bottom)
 {
-    if (layer->bottom[bottom]->sample_axis >= 0)
+    if (layer->bottom[bottom]->sample_axis >= 0 || adopt(layer, layer->bottom[bottom]))
         return 0;
     return ls_layer_fail(layer, error, NULL, "bottom", NULL,
                          "no axis of its bottom '%s' holds the samples of the batch",
@@ -150,7 +171,8 @@ int ls_layer_check_positions(const struct ls_layer *layer, struct ls_error *erro
                              label->name, (long long)ls_shape_size(&label->shape), x->name,
                              (long long)positions, axis);
     if (ls_shape_count(&x->shape, 0, x->sample_axis) ==
-        ls_shape_count(&label->shape, 0, label->sample_axis))
+            ls_shape_count(&label->shape, 0, label->sample_axis) ||
+        ls_layer_is_mixed(layer, x) || ls_layer_is_mixed(layer, label))
         return 0;
     return ls_layer_fail(layer, error, NULL, "bottom", "a Reshape layer can bring them in line",
                          "labels must lie as the positions that they are for, but '%s' has %s and "

@@ -1,8 +1,8 @@
 /* Concat: joins its bottoms along an axis.
  *
- * x_i [..., A_i, ...], equal in all other axes; y [..., sum of A_i, ...]. `axis` (default 1) must
- * not be that of the samples; `concat_dim` is its older name. Backward cuts the gradient into
- * the parts of the bottoms. Caffe's concat_param.
+ * x_i [..., A_i, ...], equal in all other axes; y [..., sum of A_i, ...]. `axis` (default 1) may
+ * be that of the samples, which mixes them (ls_layer_mix); `concat_dim` is its older name. Backward
+ * cuts the gradient into the parts of the bottoms. Caffe's concat_param.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/common.h"

@@ -96,7 +96,7 @@ static int read_shape(const struct ls_layer *layer, struct ls_error *error, int 
         shape->dim[i] = legacy_value(p, i, top);
     LS_TRY(ls_source_check_batch(layer, error, p, "num", shape->dim[0]));
     LS_TRY(ls_layer_check_shape(layer, error, "the top", shape));
-    shape->dim[0] = layer->graph->samples;
+    ls_source_cut(layer, 0, shape);
     return 0;
 }
 

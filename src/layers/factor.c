@@ -35,7 +35,7 @@ int ls_factor_learned(const struct ls_layer *layer, struct ls_error *error, cons
                              num_axes);
     if (num_axes == 0) /* one number: it does not matter which axis */
         return 0;
-    int first = ls_layer_axis(layer, error, message, "axis", axis, x, false);
+    int first = ls_layer_mixing_axis(layer, error, message, "axis", axis, x);
     if (first < 0)
         return LOCKSTEP_DEFINITION;
     int axes = num_axes < 0 ? x->shape.rank - first : num_axes;
@@ -79,7 +79,7 @@ int ls_factor_bottom(const struct ls_layer *layer, struct ls_error *error, const
                              "the axes of '%s' (%s) must be those of '%s' (%s) from axis %d on",
                              factor->name, ls_shape_text(&factor->shape, a, sizeof a), x->name,
                              ls_shape_text(&x->shape, b, sizeof b), attr->axis);
-    if (same_samples(x, factor, attr->axis))
+    if (same_samples(x, factor, attr->axis) || ls_layer_mix(layer))
         return 0;
     return ls_layer_fail(layer, error, NULL, "bottom",
                          "give axis: 0 where both begin with the samples",

@@ -1,7 +1,8 @@
 /* Flatten: axes `axis` .. `end_axis` (default 1 .. -1) become one; the elements stay as they are.
  *
  * If the axis of samples is among them it must be the first that is longer than 1, so that the
- * elements of a sample stay together; each sample then has several rows. Caffe's flatten_param.
+ * elements of a sample stay together; each sample then has several rows. Other axes in front of it
+ * mix samples (ls_layer_mix). Caffe's flatten_param.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/common.h"
@@ -22,7 +23,7 @@ static int place_samples(struct ls_layer *layer, struct ls_error *error, int axi
     if (x->sample_axis > end) {
         state->sample_axis -= end - axis;
     } else if (x->sample_axis >= axis) {
-        if (ls_shape_count(&x->shape, axis, x->sample_axis) != 1)
+        if (ls_shape_count(&x->shape, axis, x->sample_axis) != 1 && !ls_layer_mix(layer))
             return ls_layer_fail(layer, error, layer->definition->flatten_param, "axis", NULL,
                                  "joining axis %d of '%s', which holds the samples, to the axes "
                                  "before it would mix samples",

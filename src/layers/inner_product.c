@@ -4,7 +4,8 @@
  *
  * The axes of x from `axis` on are the K inputs, those before it are M rows: x [..., inputs...],
  * w [N, K] ([K, N] with `transpose`), b [N], y [..., N]. Blobs: weight w, bias b (bias_term).
- * Caffe's inner_product_param. Axis 0 would make an output of all samples at once: refused.
+ * Caffe's inner_product_param. Axis 0 makes one output of all samples, and mixes them
+ * (ls_layer_mix).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/assert.h"
@@ -45,7 +46,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     const void *message = layer->definition->inner_product_param;
     const struct ls_value *x = layer->bottom[0];
     int status = ls_layer_begin(layer, error, NULL);
-    int axis = ls_layer_axis(layer, error, message, "axis", p->axis, x, false);
+    int axis = ls_layer_mixing_axis(layer, error, message, "axis", p->axis, x);
     if (axis < 0)
         status = LOCKSTEP_DEFINITION;
     if (p->num_output == 0 || p->num_output > INT32_MAX)
@@ -104,7 +105,7 @@ static bool use_factors(const struct ls_layer *layer, struct ls_factoring *facto
     *factoring = (struct ls_factoring){.weight = weight,
                                        .bias = bias,
                                        .size = {attr->k, attr->n},
-                                       .rows = attr->m / graph->samples * graph->update_samples,
+                                       .rows = attr->m * graph->update_samples / graph->samples,
                                        .transpose = attr->transpose,
                                        .portable = attr->portable || layer->bf16};
     return layer->train_blob[0] && weight->share == NULL && (bias == NULL || bias->share == NULL) &&

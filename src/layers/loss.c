@@ -96,7 +96,8 @@ int ls_loss_check_bottoms(const struct ls_layer *layer, struct ls_error *error)
     const struct ls_value *x = layer->bottom[0], *label = layer->bottom[1];
     LS_TRY(ls_layer_check_belongs(layer, error, 0));
     LS_TRY(ls_layer_check_belongs(layer, error, 1));
-    if (ls_value_sample_rows(x) == ls_value_sample_rows(label) && x->rows == label->rows)
+    bool mixed = ls_layer_is_mixed(layer, x) || ls_layer_is_mixed(layer, label);
+    if (ls_value_sample_rows(x) == ls_value_sample_rows(label) && (x->rows == label->rows || mixed))
         return 0;
     char a[160], b[160];
     return ls_layer_fail(layer, error, NULL, "bottom", NULL,
@@ -136,7 +137,8 @@ void ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss)
     attr->metric_offset = ls_graph_record(graph, 2);
     attr->normalizer = -1; /* without a gradient nothing is divided during the pass */
     if (graph->training && attr->loss_weight != 0)
-        attr->normalizer = ls_graph_normalizer(graph, attr, loss->per_sample, layer->bottom[1]);
+        attr->normalizer =
+            ls_graph_normalizer(graph, attr, layer->bottom[0], loss->per_sample, layer->bottom[1]);
     ls_layer_make_metric(layer, 0, 0);
     bool divided = attr->normalization != LS_NORM_NONE;
     ls_graph_metric(graph, layer, 0,

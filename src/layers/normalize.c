@@ -26,6 +26,12 @@ int ls_normalize_check_kept(const struct ls_layer *layer, struct ls_error *error
 int ls_normalize_check_group(const struct ls_layer *layer, struct ls_error *error,
                              const void *message, uint32_t group)
 {
+    const struct ls_value *x = layer->bottom[0];
+    if (group > 0 && layer->graph->samples > 1 && ls_layer_is_mixed(layer, x))
+        return ls_layer_fail(layer, error, message, "group", "leave it out: 0 is the whole batch",
+                             "group %u is of samples, but '%s' has rows that are none: a layer "
+                             "before it mixes them",
+                             group, x->name);
     if (group <= INT32_MAX)
         return 0;
     return ls_layer_fail(layer, error, message, "group", "0 is the whole batch",

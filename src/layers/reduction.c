@@ -8,10 +8,12 @@
  *
  * Where the axis of the samples is among those, the number belongs to the whole batch: the top is
  * then a figure, exact over the batch (MEAN divides by all of its elements), which can be reported
- * and, with a loss_weight, be a loss; no layer can read it.
+ * and, with a loss_weight, be a loss. Where another layer reads it, or where it is more than one
+ * number, it is a value like others, and mixes samples (ls_layer_mix).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
+#include <string.h>
 
 #include "layers/common.h"
 
@@ -42,6 +44,21 @@ static enum ls_reduction method_of(const Lockstep__ReductionParameter *p)
     }
 }
 
+/* Whether a layer behind this one reads its top. */
+static bool is_read(const struct ls_layer *layer)
+{
+    const Lockstep__NetParameter *net = layer->graph->net;
+    bool behind = false, read = false;
+    for (size_t i = 0; net != NULL && i < net->n_layer; i++) {
+        const Lockstep__LayerParameter *other = net->layer[i];
+        bool reads = behind && (other->type == NULL || strcmp(other->type, "Silence") != 0);
+        for (size_t b = 0; b < other->n_bottom && reads; b++)
+            read |= strcmp(other->bottom[b], ls_layer_top_name(layer, 0)) == 0;
+        behind |= other == layer->definition;
+    }
+    return read;
+}
+
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     struct reduction *state = layer->state;
@@ -57,6 +74,9 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     state->top = x->shape;
     state->top.rank = axis;
     state->figure = x->sample_axis >= axis;
+    bool mixes = state->figure && (ls_shape_size(&state->top) != 1 || is_read(layer));
+    if (mixes && ls_layer_mix(layer))
+        state->figure = false;
     if (state->figure && ls_shape_size(&state->top) != 1)
         return ls_layer_fail(layer, error, p, "axis", "reduce from axis 0 on",
                              "the axes of '%s' from %d on include that of the samples (%d); one "
@@ -77,8 +97,8 @@ static int forward_figure(struct ls_layer *layer)
     state->attr.metric_offset = ls_graph_record(graph, 2);
     if (graph->training && layer->loss_weight[0] != 0)
         state->attr.normalizer = ls_graph_normalizer(
-            graph, &(struct ls_loss_attr){.normalization = mean ? LS_NORM_FULL : LS_NORM_NONE},
-            ls_shape_size(&x->shape) / graph->samples, NULL);
+            graph, &(struct ls_loss_attr){.normalization = mean ? LS_NORM_FULL : LS_NORM_NONE}, x,
+            ls_value_sample_size(x), NULL);
     ls_layer_make_metric(layer, 0, 0);
     ls_graph_metric(graph, layer, 0,
                     (struct ls_metric){.entries = 1,

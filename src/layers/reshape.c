@@ -9,10 +9,13 @@
  * micro-batches. An extent 64 that stands for the samples where batches have 64 is understood in
  * this way, and so is 64 T (each sample gets T rows) and the way back. The cut must go between
  * samples: an axis of the top has to begin where that of the bottom's samples begins, with an
- * extent that is a multiple of the batch. What has no such axis tears samples apart and is refused.
+ * extent that is a multiple of the batch. What has no such axis tears samples apart, and mixes them
+ * (ls_layer_mix).
  *
  * With batches of 1, several axes may qualify (leading ones). The copy of the samples' axis counts
  * first; then the first one that copies no other axis.
+ *
+ * Where samples are mixed anyway (ls_layer_mix) any shape of as many elements will do.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/common.h"
@@ -39,13 +42,23 @@ static const Lockstep__ReshapeParameter *param_of(const struct ls_layer *layer)
     return param != NULL ? param : &defaults;
 }
 
+/* Whether there are no samples that could be cut apart. */
+static bool is_mixed(const struct ls_layer *layer)
+{
+    const struct ls_value *x = layer->bottom[0];
+    return x->sample_axis < 0 ||
+           (layer->graph->whole &&
+            x->shape.dim[x->sample_axis] != x->rows * layer->graph->samples) ||
+           ls_layer_is_mixed(layer, x);
+}
+
 static void plan_bottom(const struct ls_layer *layer, struct plan *plan)
 {
     const struct ls_source_shapes *sources = layer->graph->sources;
     const struct ls_value *x = layer->bottom[0];
     plan->batch = sources != NULL && sources->batch > 0 ? sources->batch : layer->graph->samples;
     plan->bottom = x->shape;
-    if (x->sample_axis >= 0 &&
+    if (x->sample_axis >= 0 && !is_mixed(layer) &&
         __builtin_mul_overflow(plan->batch, x->rows, &plan->bottom.dim[x->sample_axis]))
         plan->bottom.dim[x->sample_axis] = INT64_MAX; /* refused by the shape's check */
 }
@@ -158,6 +171,20 @@ static int find_sample_axis(const struct plan *plan, int bottom_axis)
     return found;
 }
 
+/* The top of a batch whose samples are torn apart. The last batch of an epoch may be a smaller one,
+ * which the shape must fit as it is. */
+static int mix_samples(struct ls_layer *layer, struct ls_error *error)
+{
+    struct reshape *state = layer->state;
+    struct plan plan = {.batch = layer->graph->samples, .bottom = layer->bottom[0]->shape};
+    LS_TRY(plan_extents(layer, error, &plan));
+    LS_TRY(check_count(layer, error, &plan));
+    state->top = plan.top;
+    state->sample_axis = 0;
+    state->rows = plan.top.dim[0];
+    return 0;
+}
+
 static int place_samples(struct ls_layer *layer, struct ls_error *error, const struct plan *plan)
 {
     struct reshape *state = layer->state;
@@ -165,9 +192,14 @@ static int place_samples(struct ls_layer *layer, struct ls_error *error, const s
     char from[160], to[160];
     state->top = plan->top;
     state->sample_axis = -1;
-    if (x->sample_axis < 0)
+    if (is_mixed(layer)) {
+        state->sample_axis = x->sample_axis < 0 ? -1 : 0;
+        state->rows = x->sample_axis < 0 ? 0 : plan->top.dim[0];
         return 0;
+    }
     int axis = find_sample_axis(plan, x->sample_axis);
+    if (axis < 0 && ls_layer_mix(layer))
+        return mix_samples(layer, error);
     if (axis < 0)
         return ls_layer_fail(layer, error, param_of(layer)->shape, NULL,
                              "let one extent be the number of samples, or a multiple of it: 0 "

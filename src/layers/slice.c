@@ -1,9 +1,9 @@
 /* Slice: cuts its bottom along an axis, one part for each top.
  *
  * x [..., A, ...], y_i [..., A_i, ...] with the A_i adding up to A: cut at the slice_points, one
- * less than there are tops, or into equal parts. `axis` (default 1) must not be that of the
- * samples, `slice_dim` is its older name. Backward joins the gradients; those of tops that no loss
- * depends on are zeros. Caffe's slice_param.
+ * less than there are tops, or into equal parts. `axis` (default 1) may be that of the
+ * samples, which mixes them (ls_layer_mix); `slice_dim` is its older name. Backward joins the
+ * gradients; those of tops that no loss depends on are zeros. Caffe's slice_param.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/common.h"

@@ -1,7 +1,7 @@
 /* Softmax along an axis: y_c = exp(x_c - max x) / sum_j exp(x_j - max x).
  *
- * x, y of any shape; `axis` (default 1) must not be that of the samples. Caffe's softmax_param;
- * its `engine` is accepted and changes nothing.
+ * x, y of any shape; `axis` (default 1); that of the samples mixes them (ls_layer_mix). Caffe's
+ * softmax_param; its `engine` is accepted and changes nothing.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/common.h"

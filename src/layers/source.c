@@ -37,6 +37,13 @@ int64_t ls_source_batch(const Lockstep__LayerParameter *layer)
     return batch > 0 ? batch : 0;
 }
 
+/* What is handed in, or filled, for a batch may have other rows than samples: those of all regions
+ * of its pictures, for example. */
+static bool may_differ(const struct ls_layer *layer)
+{
+    return strcmp(layer->type->type, "Data") != 0 && ls_layer_mix(layer);
+}
+
 int ls_source_check_batch(const struct ls_layer *layer, struct ls_error *error, const void *message,
                           const char *field, int64_t batch)
 {
@@ -47,7 +54,7 @@ int ls_source_check_batch(const struct ls_layer *layer, struct ls_error *error, 
     if (batch < 1)
         return ls_layer_fail(layer, error, message, field, NULL,
                              "a batch of %lld samples is not possible", (long long)batch);
-    if (expected != 0 && batch != expected)
+    if (expected != 0 && batch != expected && !may_differ(layer))
         return ls_layer_fail(layer, error, message, field, NULL,
                              "has batches of %lld samples, but the net's first source has batches "
                              "of %lld; all must be equal",
@@ -78,6 +85,15 @@ int ls_source_read_shape(const struct ls_layer *layer, struct ls_error *error,
     }
     LS_TRY(ls_source_check_batch(layer, error, shape, "dim", out->dim[sample_axis]));
     LS_TRY(ls_layer_check_shape(layer, error, "the top", out));
-    out->dim[sample_axis] = layer->graph->samples;
+    ls_source_cut(layer, sample_axis, out);
     return 0;
+}
+
+void ls_source_cut(const struct ls_layer *layer, size_t sample_axis, struct ls_shape *shape)
+{
+    const struct ls_source_shapes *sources = layer->graph->sources;
+    bool differs = sources != NULL && sources->batch > 0 && layer->graph->whole &&
+                   shape->dim[sample_axis] != sources->batch;
+    if (!differs)
+        shape->dim[sample_axis] = layer->graph->samples;
 }

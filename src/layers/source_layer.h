@@ -19,6 +19,9 @@ int ls_source_check_batch(const struct ls_layer *layer, struct ls_error *error, 
 int ls_source_read_shape(const struct ls_layer *layer, struct ls_error *error,
                          const Lockstep__BlobShape *shape, size_t sample_axis,
                          struct ls_shape *out);
+/* Puts the graph's samples into the axis along which a batch of that shape has its own; not where
+ * it has other rows than samples. */
+void ls_source_cut(const struct ls_layer *layer, size_t sample_axis, struct ls_shape *shape);
 /* Along which axis the samples of a top of an Input layer lie. */
 size_t ls_input_sample_axis(const Lockstep__InputParameter *param, size_t top);
 

@@ -1,8 +1,8 @@
 /* Tile: its bottom `tiles` times, one copy behind the other along an axis.
  *
  * x [..., A, ...], y [..., tiles A, ...] with y[..., t A + a, ...] = x[..., a, ...]. `axis`
- * (default 1) must not be that of the samples. Backward adds up the copies' gradients. Caffe's
- * tile_param.
+ * (default 1) may be that of the samples, which mixes them (ls_layer_mix). Backward adds up the
+ * copies' gradients. Caffe's tile_param.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/common.h"

@@ -73,7 +73,9 @@ static int probe_plan(const struct ls_net *net, const struct ls_plan *plan, uint
         if (step->recomputed || step->prepared.kernel == NULL || device->probes == NULL ||
             !device->probes(&step->prepared))
             continue;
-        LS_TRY(device->probe(&step->prepared, plan->graph->samples, work, &hashes[*count], error));
+        /* Where samples are mixed, a step is for the whole batch. */
+        const int64_t samples = plan->graph->whole ? 1 : plan->graph->samples;
+        LS_TRY(device->probe(&step->prepared, samples, work, &hashes[*count], error));
         (*count)++;
     }
     return 0;

@@ -69,14 +69,23 @@ static void report_batch(struct ls_trainer *trainer)
         varying ? "at most " : "", ll(n), n == 1 ? "" : "es", ll(largest), largest == 1 ? "" : "s",
         varying                            ? " of equal size"
         : batching->group > 0              ? ", along the groups of batch norm"
+        : trainer->train->mixer != NULL    ? ""
         : trainer->solver->micro_batch > 0 ? ""
                                            : " (the default; micro_batch sets it)");
+    if (trainer->train->mixer != NULL)
+        SAY("Layer '%s' (%s) mixes the samples of a batch, so that a batch is one micro-batch, "
+            "which "
+            "one worker computes; iter_size gives others work",
+            trainer->train->mixer->name, trainer->train->mixer->type);
     report_sync_points(trainer);
     if (batching->iter_size > 1)
         SAY("iter_size %d: an update sees %lld samples", batching->iter_size,
             ll(batching->batch * batching->iter_size));
     int workers = report_workers(trainer, useful);
-    if (workers > useful)
+    if (workers > useful && trainer->train->mixer != NULL)
+        WARN("%d workers share %lld micro-batch%s, so that %lld of them idle", workers, ll(useful),
+             useful == 1 ? "" : "es", ll(workers - useful));
+    else if (workers > useful)
         WARN("%d workers share %lld micro-batch%s, so that %lld of them idle; %s would use them "
              "(and %s another training)",
              workers, ll(useful), useful == 1 ? "" : "es", ll(workers - useful),

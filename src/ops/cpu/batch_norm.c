@@ -205,7 +205,8 @@ static struct ls_batch_norm_view view_part(const struct share *share, int p, int
     const struct batch_norm *norm = norm_of(share);
     int64_t rows = norm->all_rows;
     *offset = share->begin / norm->view.block * norm->view.block_stride;
-    if (norm->grouping >= 0) {
+    /* The one sample of a value whose samples were mixed is the batch. */
+    if (norm->grouping >= 0 && norm->rows < norm->all_rows) {
         const struct ls_part *part = &share->context->parts[norm->grouping].part[p];
         *offset += part->first * norm->rows * norm->row_stride;
         rows = part->count * norm->rows;

@@ -22,8 +22,11 @@ struct ls_part ls_ref_part(const struct ls_call *call, const struct ls_value *x,
     if (moments < 0)
         return (struct ls_part){.count = x->shape.dim[0] / ls_ref_rows(x)};
     const int grouping = call->op->layer->graph->syncs[moments].grouping;
+    struct ls_part part = call->context->parts[grouping].part[p];
     *count = call->context->parts[grouping].count;
-    return call->context->parts[grouping].part[p];
+    if (ls_ref_rows(x) == x->shape.dim[0]) /* its one sample may be the batch */
+        part.count = 1;
+    return part;
 }
 
 int64_t ls_ref_place(const struct ls_value *x, const struct ls_part *part, int64_t c, int64_t j)
