@@ -31,7 +31,7 @@ LOCKSTEP_API void lockstep_model_options_init(struct lockstep_model_options *opt
 struct lockstep_model;
 
 /* `path` is a net prototxt (train-and-test or deploy form), or a solver's; `weights` a snapshot, a
- * safetensors file or a caffemodel (several, separated by commas). */
+ * safetensors file, a caffemodel or Caffe's HDF5 (several, separated by commas). */
 LOCKSTEP_API int lockstep_model_load(const char *path, const char *weights,
                                      const struct lockstep_model_options *options,
                                      struct lockstep_model **model, struct lockstep_error *error);
@@ -78,9 +78,17 @@ LOCKSTEP_API int lockstep_model_predict_sample(struct lockstep_model *model, int
 /* Samples in the test phase's data; 0 if the net has no data layer. */
 LOCKSTEP_API int64_t lockstep_model_sample_count(const struct lockstep_model *model);
 
-/* Writes the model's weights: a caffemodel where `path` ends so, else safetensors. */
+/* Writes the model's weights: a caffemodel where `path` ends so, Caffe's HDF5 where it ends in .h5,
+ * else safetensors. */
 LOCKSTEP_API int lockstep_model_save(struct lockstep_model *model, const char *path,
                                      struct lockstep_error *error);
+/* Writes the weights of one file as another, in the format that the ending of its name says
+ * (.caffemodel, .h5, .safetensors), without a net. Where only its definition could tell what a
+ * tensor is, that is LOCKSTEP_WEIGHTS: load a model then, and save it. `tell` (may be NULL) gets a
+ * line about tensors that are left out. */
+LOCKSTEP_API int lockstep_convert_weights(const char *from, const char *to,
+                                          void (*tell)(void *user, const char *line), void *user,
+                                          struct lockstep_error *error);
 
 #ifdef __cplusplus
 }

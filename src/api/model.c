@@ -20,6 +20,7 @@
 #include "ops/devices.h"
 #include "schema/text_format.h"
 #include "snapshot/archive.h"
+#include "snapshot/weights_convert.h"
 #include "solver/check.h"
 #include "solver/dummy_data.h"
 #include "solver/fit.h"
@@ -398,9 +399,16 @@ int lockstep_model_save(struct lockstep_model *model, const char *path,
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
-    static const char ending[] = ".caffemodel";
-    size_t length = strlen(path);
-    if (length >= sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0)
+    enum ls_weights_format format = ls_weights_format(path);
+    if (format == LS_WEIGHTS_CAFFEMODEL || format == LS_WEIGHTS_HDF5)
         return ls_save_caffemodel(model->engine, ls_net_graph(model->net), path, inner);
     return save_archive(model, path, inner);
+}
+
+int lockstep_convert_weights(const char *from, const char *to,
+                             void (*tell)(void *user, const char *line), void *user,
+                             struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    return ls_weights_convert(from, to, tell, user, ls_api_error(error));
 }

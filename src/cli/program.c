@@ -13,18 +13,21 @@
 #include "cli/suggest.h"
 
 const struct ls_cli_command *const ls_cli_commands[] = {
-    &ls_cli_command_train,  &ls_cli_command_test,    &ls_cli_command_predict,
-    &ls_cli_command_verify, &ls_cli_command_replay,  &ls_cli_command_plan,
-    &ls_cli_command_shapes, &ls_cli_command_time,    &ls_cli_command_tune,
-    &ls_cli_command_check,  &ls_cli_command_convert, &ls_cli_command_mean,
-    &ls_cli_command_diff,   &ls_cli_command_help,    NULL};
+    &ls_cli_command_train,   &ls_cli_command_test,
+    &ls_cli_command_predict, &ls_cli_command_verify,
+    &ls_cli_command_replay,  &ls_cli_command_plan,
+    &ls_cli_command_shapes,  &ls_cli_command_time,
+    &ls_cli_command_tune,    &ls_cli_command_check,
+    &ls_cli_command_convert, &ls_cli_command_convert_weights,
+    &ls_cli_command_mean,    &ls_cli_command_diff,
+    &ls_cli_command_help,    NULL};
 
 void ls_cli_overview(void)
 {
     puts("lockstep: trains neural networks; the same bits on any number of workers\n\n"
          "usage: lockstep COMMAND OPTIONS...\n\ncommands:");
     for (size_t i = 0; ls_cli_commands[i] != NULL; i++)
-        printf("  %-9s %s\n", ls_cli_commands[i]->name, ls_cli_commands[i]->summary);
+        printf("  %-15s %s\n", ls_cli_commands[i]->name, ls_cli_commands[i]->summary);
     puts("\n'lockstep help COMMAND' (or 'lockstep COMMAND --help') lists a command's options,\n"
          "'lockstep --version' says what this program is built on.\n\n"
          "example:\n"

@@ -1,9 +1,10 @@
 /* Writing weights so that Caffe reads them: a NetParameter in binary form, with layers of the
- * present form and blobs with a BlobShape. Reading is part of snapshot/weights.h.
+ * present form and blobs with a BlobShape; or HDF5. Reading is part of snapshot/weights.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_SNAPSHOT_CAFFEMODEL_H
 #define LS_SNAPSHOT_CAFFEMODEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -12,6 +13,8 @@
 struct ls_caffemodel_blob {
     struct ls_shape shape; /* in Caffe's order */
     const float *data;     /* borrowed, row-major */
+    const float *diff;     /* its gradient, as `data`; NULL: not to be written */
+    bool shared;           /* another layer owns it; HDF5 files have the owner's only */
 };
 
 /* All pointers are borrowed. */
@@ -30,5 +33,8 @@ struct ls_caffemodel_layer {
 int ls_caffemodel_write(const char *path, const char *net_name,
                         const struct ls_caffemodel_layer *layers, size_t count,
                         struct ls_error *error);
+
+/* Whether Caffe would take a file of this name for HDF5: it ends in ".h5". */
+bool ls_caffemodel_is_hdf5(const char *path);
 
 #endif

@@ -39,8 +39,8 @@ static int fail_damaged(const struct ls_weights *weights, const char *layer, str
         return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, "the file is damaged or was cut off",
                        "layer '%s' cannot be read", layer);
     return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path,
-                   "weights are read from safetensors files and caffemodels",
-                   "is neither safetensors nor a caffemodel, or is damaged");
+                   "weights are read from safetensors files, caffemodels and Caffe's HDF5 files",
+                   "is neither safetensors nor a caffemodel nor HDF5, or is damaged");
 }
 
 /* Appends the extents of a BlobShape. False if it is damaged or has too many of them. */
@@ -232,6 +232,6 @@ int ls_caffemodel_parse(const void *bytes, size_t size, struct ls_weights *weigh
             return 0;
     }
     return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path,
-                   "weights are read from safetensors files and caffemodels",
+                   "weights are read from safetensors files, caffemodels and Caffe's HDF5 files",
                    "has no layer with weights");
 }

@@ -24,6 +24,7 @@ enum {
     LAYER_TOP = 4,
     LAYER_BLOBS = 7,
     BLOB_DATA = 5,
+    BLOB_DIFF = 6,
     BLOB_SHAPE = 7,
     SHAPE_DIM = 1
 };
@@ -89,14 +90,21 @@ static int put_text(struct output *output, struct ls_text *text)
 
 static int put_blob(struct output *output, const struct ls_caffemodel_blob *blob)
 {
-    struct ls_text head = {0}, inner = {0};
+    struct ls_text head = {0}, inner = {0}, diff = {0};
     add_blob_head(&inner, blob);
-    ls_wire_add_head(&head, LAYER_BLOBS, inner.length + numbers_size(blob));
+    if (blob->diff != NULL)
+        ls_wire_add_head(&diff, BLOB_DIFF, numbers_size(blob));
+    uint64_t behind = blob->diff != NULL ? diff.length + numbers_size(blob) : 0;
+    ls_wire_add_head(&head, LAYER_BLOBS, inner.length + numbers_size(blob) + behind);
     ls_text_add_bytes(&head, inner.data, inner.length);
     head.failed = head.failed || inner.failed;
     ls_text_free(&inner);
-    LS_TRY(put_text(output, &head));
-    return put(output, blob->data, numbers_size(blob));
+    int status = put_text(output, &head);
+    if (status == 0)
+        status = put(output, blob->data, numbers_size(blob));
+    int ended = put_text(output, &diff); /* nothing without a gradient */
+    status = status != 0 ? status : ended;
+    return status == 0 && blob->diff != NULL ? put(output, blob->diff, numbers_size(blob)) : status;
 }
 
 static int put_layer(struct output *output, const struct ls_caffemodel_layer *layer)
@@ -125,6 +133,12 @@ static int put_net(struct output *output, const char *name,
     for (size_t i = 0; i < count; i++)
         LS_TRY(put_layer(output, &layers[i]));
     return 0;
+}
+
+bool ls_caffemodel_is_hdf5(const char *path)
+{
+    size_t length = strlen(path);
+    return length >= 3 && strcmp(path + length - 3, ".h5") == 0;
 }
 
 int ls_caffemodel_write(const char *path, const char *net_name,

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/hdf5.h"
 #include "base/memory.h"
 #include "snapshot/weights_build.h"
 
@@ -103,8 +104,6 @@ static const struct {
     size_t size;
     const char *what, *hint;
 } foreign[] = {
-    {"\x89HDF\r\n\x1a\n", 8, "is an HDF5 file, which is not read",
-     "write it as a caffemodel (snapshot_format: BINARYPROTO) or as safetensors"},
     {"PK\x03\x04", 4, "is a zip file, as PyTorch writes them, which is not read",
      "save the tensors with the safetensors package"},
     {"\x80\x02", 2, "is a Python pickle, which is not read",
@@ -147,6 +146,8 @@ static int read_content(const char *path, enum ls_weights_set set, struct ls_wei
         ls_archive_free(&archive);
     } else if (status == 0 && set == LS_WEIGHTS_AVERAGED) {
         status = ls_fail(error, LOCKSTEP_WEIGHTS, path, NULL, "has no averaged weights");
+    } else if (status == 0 && ls_hdf5_begins(file.data, file.size)) {
+        status = ls_weights_from_hdf5(path, weights, error);
     } else if (status == 0) {
         status = ls_caffemodel_parse(file.data, file.size, weights, error);
     }

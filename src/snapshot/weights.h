@@ -7,6 +7,7 @@
  *     of the tensor <name>, and names that begin with "state." are no weights.
  *   - caffemodel: a NetParameter in binary form with layers of any age (`layer`, V1 `layers`, and
  *     V0 within these), blobs with a shape or with the four legacy extents, floats or doubles.
+ *   - HDF5, as Caffe writes it with snapshot_format: HDF5: arrays "/data/<layer>/<n>" (blob n).
  * ls_weights_apply gives them to a net by layer name, by the rules of Caffe.
  *
  * Failures have status LOCKSTEP_WEIGHTS and name the file and the layer or tensor.

@@ -1,11 +1,14 @@
 /* Giving weights to a net by the names of its layers.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "ir/layout.h"
 #include "snapshot/weights.h"
+
+enum { RENAME_HINT = 400 };
 
 void ls_weights_report_free(struct ls_weights_report *report)
 {
@@ -50,8 +53,14 @@ static bool fits(const struct ls_weight_blob *blob, const struct ls_shape *targe
     return true;
 }
 
-static const char rename_hint[] =
-    "does the file belong to this net? to train this layer from scratch instead, rename it";
+/* What to do about a layer that the file has otherwise than the net. */
+static void rename_hint(const char *layer, char hint[RENAME_HINT])
+{
+    snprintf(hint, RENAME_HINT,
+             "does the file belong to this net? to train '%.100s' from scratch instead, rename it "
+             "in the net ('%.100s_new')",
+             layer, layer);
+}
 
 static bool has_blob_named(struct target_layer wanted, const char *name)
 {
@@ -138,6 +147,8 @@ static void forget(const struct ls_weights *weights, const struct ls_weight_blob
 static int check_layer(const struct ls_weights *weights, const struct ls_weight_layer *layer,
                        struct target_layer wanted, struct ls_error *error)
 {
+    char hint[RENAME_HINT];
+    rename_hint(layer->name, hint);
     bool lacks = layer->blob_count > wanted.first->blob_count;
     for (size_t i = 0; i < wanted.count; i++)
         lacks =
@@ -146,7 +157,7 @@ static int check_layer(const struct ls_weights *weights, const struct ls_weight_
         int present = 0;
         for (int i = 0; i < layer->blob_count; i++)
             present += layer->blobs[i].present;
-        return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, rename_hint,
+        return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, hint,
                        "layer '%s' has %d blobs of weights in the file and %d in the net",
                        layer->name, present, wanted.first->blob_count);
     }
@@ -164,7 +175,7 @@ static int check_layer(const struct ls_weights *weights, const struct ls_weight_
             continue;
         }
         status =
-            ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, rename_hint,
+            ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, hint,
                     "blob %d of layer '%s' has shape %s in the file and %s in the net",
                     target->blob, layer->name, ls_shape_text(&blob->shape, in_file, sizeof in_file),
                     ls_shape_text(&target->shape, in_net, sizeof in_net));

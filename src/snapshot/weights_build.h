@@ -22,6 +22,9 @@ int ls_weights_make_copy(const struct ls_weights *weights, struct ls_weight_blob
 int ls_caffemodel_parse(const void *bytes, size_t size, struct ls_weights *weights,
                         struct ls_error *error);
 
+/* Fills weights from an HDF5 file of Caffe's. */
+int ls_weights_from_hdf5(const char *path, struct ls_weights *weights, struct ls_error *error);
+
 /* Fills weights from an archive, whose file must stay mapped as long as they are there. */
 int ls_weights_from_archive(const struct ls_archive *archive, enum ls_weights_set set,
                             struct ls_weights *weights, struct ls_error *error);

@@ -10,6 +10,7 @@
 #include "engine/copies.h"
 #include "ir/layer.h"
 #include "snapshot/caffemodel.h"
+#include "snapshot/caffemodel_hdf5.h"
 #include "snapshot/weights.h"
 #include "solver/environment.h"
 #include "solver/events.h"
@@ -268,8 +269,10 @@ static void fill_layers(const struct ls_graph *graph, float *const *plain,
                                                  .blobs = blob,
                                                  .blob_count = (size_t)layer->blobs};
         for (int b = 0; b < layer->blobs; b++)
-            *blob++ = (struct ls_caffemodel_blob){.shape = layer->request[b].shape,
-                                                  .data = plain[layer->blob[b]->index]};
+            *blob++ = (struct ls_caffemodel_blob){
+                .shape = layer->request[b].shape,
+                .data = plain[layer->blob[b]->index],
+                .shared = strcmp(layer->blob[b]->layer, layer->name) != 0};
     }
 }
 
@@ -287,8 +290,10 @@ int ls_write_caffemodel(const struct ls_graph *graph, float *const *plain, const
     int status = layers == NULL || blob == NULL ? ls_fail_memory(error, "a caffemodel") : 0;
     if (status == 0) {
         fill_layers(graph, plain, layers, blob);
-        status =
-            ls_caffemodel_write(path, name != NULL ? name : "", layers, graph->layer_count, error);
+        status = ls_caffemodel_is_hdf5(path)
+                     ? ls_caffemodel_write_hdf5(path, layers, graph->layer_count, false, error)
+                     : ls_caffemodel_write(path, name != NULL ? name : "", layers,
+                                           graph->layer_count, error);
     }
     ls_free(layers);
     ls_free(blob);

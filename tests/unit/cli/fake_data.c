@@ -62,6 +62,23 @@ int lockstep_mean(const struct lockstep_source_options *source, const char *path
     return fake_answer(fake.convert_status, error);
 }
 
+int lockstep_convert_weights(const char *from, const char *to,
+                             void (*tell)(void *user, const char *line), void *user,
+                             struct lockstep_error *error)
+{
+    fake_note("convert_weights(%s|%s) ", from, to);
+    tell(user, "a line");
+    return fake_answer(fake.convert_status, error);
+}
+
+int lockstep_model_save(struct lockstep_model *model, const char *path,
+                        struct lockstep_error *error)
+{
+    (void)model;
+    fake_note("save(%s) ", path);
+    return fake_answer(fake.convert_status, error);
+}
+
 void lockstep_check_options_init(struct lockstep_check_options *options)
 {
     *options = (struct lockstep_check_options){.struct_size = sizeof *options};

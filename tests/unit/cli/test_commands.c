@@ -108,6 +108,26 @@ static void test_data_tools(void **state)
                              "mean_value channel [1]: 117\n");
 }
 
+static void test_convert_weights(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("convert-weights", "a.caffemodel", "b.h5"), 0);
+    assert_string_equal(fake.calls, "convert_weights(a.caffemodel|b.h5) ");
+    assert_string_equal(out, "Wrote the weights to b.h5\n");
+    assert_string_equal(messages, "lockstep: a line\n");
+    fake_reset();
+    assert_int_equal(RUN("convert-weights", "--model", "m", "a", "b"), 0);
+    assert_non_null(strstr(fake.calls, "save(b) "));
+    fake_reset();
+    fake.convert_status = LOCKSTEP_WEIGHTS;
+    assert_int_equal(RUN("convert-weights", "a", "b"), LOCKSTEP_WEIGHTS);
+    assert_string_equal(out, "");
+    expect_usage(RUN("convert-weights", "a"),
+                 "lockstep: convert-weights: too few arguments; INPUT and OUTPUT (.caffemodel, .h5 or "
+                 ".safetensors) must be given. hint: lockstep convert-weights [OPTIONS] INPUT "
+                 "OUTPUT\n");
+}
+
 static void test_predict_text(void **state)
 {
     (void)state;
@@ -403,6 +423,7 @@ int main(void)
         TEST(test_verify),
         TEST(test_replay),
         TEST(test_data_tools),
+        TEST(test_convert_weights),
         TEST(test_predict_text),
         TEST(test_predict_json),
         TEST(test_predict_csv),

@@ -24,7 +24,8 @@ static void other_kinds_of_files_are_refused_by_name(void **state)
     expect_refused("\x89HDF\r\n\x1a\n....", 12, "HDF5");
     expect_refused("PK\x03\x04....", 8, "zip");
     expect_refused("\x1f\x8b......", 8, "gunzip");
-    expect_refused("name: \"LeNet\"\nlayer {\n", 22, "neither safetensors nor a caffemodel");
+    expect_refused("name: \"LeNet\"\nlayer {\n", 22,
+                   "neither safetensors nor a caffemodel nor HDF5");
     expect_refused("version https://git-lfs.github.com/spec/v1\n", 43, "git lfs pull");
     expect_refused("\x0a\x03net", 5, "no layer with weights");
     expect_refused("\x08\x64\x12\x01x", 5, "solverstate");
@@ -133,8 +134,9 @@ static void written_caffemodels_read_back(void **state)
 {
     (void)state;
     static const char *const names[2] = {"data", "ip"};
-    const struct ls_caffemodel_blob blobs[3] = {
-        {SHAPE2(2, 3), sequence}, {SHAPE1(2), sequence + 6}, {{0, {0}}, sequence + 8}};
+    const struct ls_caffemodel_blob blobs[3] = {{.shape = SHAPE2(2, 3), .data = sequence},
+                                                {.shape = SHAPE1(2), .data = sequence + 6},
+                                                {.shape = {0, {0}}, .data = sequence + 8}};
     const struct ls_caffemodel_layer layers[3] = {
         {.name = "data", .type = "Data", .tops = names, .top_count = 1},
         {.name = "ip",
@@ -181,7 +183,7 @@ static void blobs_of_five_extents_survive_both_formats(void **state)
 {
     (void)state;
     const struct ls_shape shape = {5, {2, 1, 3, 1, 2}}, other = {5, {2, 1, 3, 2, 1}};
-    const struct ls_caffemodel_blob blob = {shape, sequence};
+    const struct ls_caffemodel_blob blob = {.shape = shape, .data = sequence};
     const struct ls_caffemodel_layer layer = {
         .name = "c", .type = "Convolution", .blobs = &blob, .blob_count = 1};
     struct ls_archive archive = {0};
@@ -210,7 +212,7 @@ static void blobs_of_five_extents_survive_both_formats(void **state)
 static void caffemodels_of_2_gib_are_refused(void **state)
 {
     (void)state;
-    const struct ls_caffemodel_blob blob = {SHAPE1(600000000), NULL};
+    const struct ls_caffemodel_blob blob = {.shape = SHAPE1(600000000)};
     const struct ls_caffemodel_layer layer = {
         .name = "ip", .type = "InnerProduct", .blobs = &blob, .blob_count = 1};
     const char *path = ls_test_path("large.caffemodel");

@@ -1,0 +1,84 @@
+/* lockstep convert-weights: weights from one format to another.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+
+#include "cli/commands.h"
+#include "cli/dummy.h"
+#include "cli/report.h"
+
+struct values {
+    const char *model;
+    int64_t level;
+    struct ls_cli_list stages, files;
+    struct ls_cli_dummy_values dummy;
+};
+
+static void tell(void *user, const char *line)
+{
+    (void)user;
+    fprintf(stderr, "lockstep: %s\n", line);
+}
+
+/* The net says which blob each tensor is, and what shape it has. Data that are not there are not
+ * needed: dummy ones stand in for them. */
+static int convert_with_net(const struct values *values, struct lockstep_error *error)
+{
+    struct lockstep_model_options options;
+    struct lockstep_dummy_options dummy;
+    lockstep_model_options_init(&options);
+    if (ls_cli_dummy_options(&values->dummy, true, &dummy))
+        options.dummy = &dummy;
+    options.level = (int)values->level;
+    options.stages = values->stages.items;
+    options.stage_count = values->stages.count;
+    struct lockstep_model *model;
+    int status =
+        lockstep_model_load(values->model, values->files.items[0], &options, &model, error);
+    if (status == 0)
+        status = lockstep_model_save(model, values->files.items[1], error);
+    lockstep_model_free(model);
+    return status;
+}
+
+static int run(const void *data)
+{
+    const struct values *values = data;
+    const char *const *files = values->files.items;
+    struct lockstep_error *error = lockstep_error_new();
+    int status = values->model != NULL
+                     ? convert_with_net(values, error)
+                     : lockstep_convert_weights(files[0], files[1], tell, NULL, error);
+    if (status != 0)
+        ls_cli_report(status, error);
+    lockstep_error_free(error);
+    if (status == 0)
+        printf("Wrote the weights to %s\n", files[1]);
+    return status;
+}
+
+static const struct ls_cli_option options[] = {
+    LS_CLI_ROW(LS_CLI_TEXT, "model", "FILE", struct values, model, 0,
+               "the net's definition (prototxt): only this net's layers, with their\n"
+               "types and the names of their blobs"),
+    LS_CLI_ROW(LS_CLI_INTEGER, "level", "N", struct values, level, INT32_MIN,
+               "the net's level, for its include and exclude rules; default: 0"),
+    LS_CLI_ROW(LS_CLI_LIST, "stage", "NAME", struct values, stages, 0,
+               "a stage for these rules; may be given several times"),
+    LS_CLI_ROW(LS_CLI_LIST, "input", "SHAPES", struct values, dummy.inputs, 0,
+               "shapes of inputs that the definition does not say, with the batch:\n"
+               "data=10,3,224,224"),
+    {.name = NULL}};
+
+const struct ls_cli_command ls_cli_command_convert_weights = {
+    .name = "convert-weights",
+    .summary = "weights between caffemodel, Caffe's HDF5 and safetensors",
+    .usage = "[OPTIONS] INPUT OUTPUT",
+    .options = options,
+    .arguments = offsetof(struct values, files),
+    .arguments_min = 2,
+    .arguments_max = 2,
+    .arguments_name = "INPUT and OUTPUT (.caffemodel, .h5 or .safetensors)",
+    .example = "lockstep convert-weights lenet_iter_10000.caffemodel lenet.safetensors",
+    .run = run,
+    .values_size = sizeof(struct values),
+};
