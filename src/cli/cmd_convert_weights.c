@@ -64,9 +64,7 @@ static const struct ls_cli_option options[] = {
                "the net's level, for its include and exclude rules; default: 0"),
     LS_CLI_ROW(LS_CLI_LIST, "stage", "NAME", struct values, stages, 0,
                "a stage for these rules; may be given several times"),
-    LS_CLI_ROW(LS_CLI_LIST, "input", "SHAPES", struct values, dummy.inputs, 0,
-               "shapes of inputs that the definition does not say, with the batch:\n"
-               "data=10,3,224,224"),
+    LS_CLI_DUMMY_INPUT(struct values, dummy),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_convert_weights = {

@@ -122,10 +122,12 @@ static void test_convert_weights(void **state)
     fake.convert_status = LOCKSTEP_WEIGHTS;
     assert_int_equal(RUN("convert-weights", "a", "b"), LOCKSTEP_WEIGHTS);
     assert_string_equal(out, "");
-    expect_usage(RUN("convert-weights", "a"),
-                 "lockstep: convert-weights: too few arguments; INPUT and OUTPUT (.caffemodel, .h5 or "
-                 ".safetensors) must be given. hint: lockstep convert-weights [OPTIONS] INPUT "
-                 "OUTPUT\n");
+    fake_reset();
+    expect_usage(
+        RUN("convert-weights", "a"),
+        "lockstep: convert-weights: too few arguments; INPUT and OUTPUT (.caffemodel, .h5 or "
+        ".safetensors) must be given. hint: lockstep convert-weights [OPTIONS] INPUT "
+        "OUTPUT\n");
 }
 
 static void test_predict_text(void **state)
