@@ -14,6 +14,7 @@
 #include "engine/copies.h"
 #include "engine/evaluation.h"
 #include "engine/figures.h"
+#include "engine/ignored.h"
 #include "engine/read.h"
 #include "engine/step.h"
 #include "ir/layer.h"
@@ -159,6 +160,23 @@ static void notice(void *user, const char *line)
         model->callbacks.event(model->callbacks.user, &event);
 }
 
+static void warn(void *user, const char *sentence)
+{
+    const struct lockstep_model *model = user;
+    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_WARNING, .text = sentence};
+    if (model->callbacks.event != NULL)
+        model->callbacks.event(model->callbacks.user, &event);
+}
+
+/* What the definition says in vain. */
+static void tell_ignored(struct lockstep_model *model)
+{
+    const char *warning = model->definition.definition->warning;
+    if (warning != NULL)
+        warn(model, warning);
+    ls_ignored_tell(&model->net, 1, warn, model);
+}
+
 static int load_weights(struct lockstep_model *model, const char *weights, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(model->net);
@@ -190,6 +208,7 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
     LS_TRY(ls_comm_create_alone(&model->comm, error));
     LS_TRY(ls_comm_start(model->comm, workers, NULL, error));
     LS_TRY(read_net(model, path, options, 0, error));
+    tell_ignored(model);
     ls_model_fit(&trial, &fit);
     LS_TRY(ls_fit(&fit, (size_t)options->memory, &model->forecast, error));
     LS_TRY(ls_engine_create(model->device, model->comm, workers, &model->engine, error));
@@ -299,14 +318,6 @@ static int check_losses(const struct lockstep_model *model, const double *record
                        metric->layer->name);
     }
     return 0;
-}
-
-static void warn(void *user, const char *sentence)
-{
-    const struct lockstep_model *model = user;
-    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_WARNING, .text = sentence};
-    if (model->callbacks.event != NULL)
-        model->callbacks.event(model->callbacks.user, &event);
 }
 
 static void tell_skipped(struct lockstep_model *model)

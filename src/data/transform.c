@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/mean_file.h"
+#include "schema/fields.h"
 
 enum { DRAW_MIRROR, DRAW_TOP, DRAW_LEFT, DRAW_BRIGHTNESS, DRAW_CONTRAST };
 
@@ -124,6 +125,34 @@ static int open_mean(const struct ls_transform_options *options, struct ls_trans
     return 0;
 }
 
+/* Transformations of forks, which would change pictures. */
+static int check_forks(const struct ls_transform_options *options, struct ls_error *error)
+{
+    static const struct {
+        const char *field, *hint;
+    } forks[] = {
+        {"resize_param", "new_height and new_width of data_param resize pictures of IMAGES; or "
+                         "convert them with lockstep convert to one size"},
+        {"noise_param", "leave it out"},
+        {"crop_h", "crop_size is the side of a square; resize the pictures to the size of the net"},
+        {"crop_w", "crop_size is the side of a square; resize the pictures to the size of the net"},
+        {"distort_param", "brightness, contrast_lower and contrast_upper of transform_param"},
+        {"expand_param", "pad of transform_param, with crop_size"},
+        {"random_resize_param", "new_height and new_width of data_param, with crop_size"},
+        {"random_aspect_ratio_param", "new_height and new_width of data_param, with crop_size"},
+    };
+    const ProtobufCMessage *message = &options->param->base;
+    int status = 0;
+    for (size_t i = 0; i < sizeof forks / sizeof forks[0]; i++) {
+        char text[100];
+        if (ls_field_count(message, ls_field_named(message->descriptor, forks[i].field)) == 0)
+            continue;
+        snprintf(text, sizeof text, "%s of forks of Caffe is not supported", forks[i].field);
+        status = bad_field(options, forks[i].field, forks[i].hint, error, text);
+    }
+    return status;
+}
+
 int ls_transform_open(const struct ls_transform_options *options, struct ls_transform *transform,
                       struct ls_error *error)
 {
@@ -136,6 +165,9 @@ int ls_transform_open(const struct ls_transform_options *options, struct ls_tran
     transform->key = ls_random_key(o.seed, LS_RANDOM_AUGMENT, o.layer);
     int status = check_geometry(&o, transform, error);
     int next = check_numbers(&o, transform, error);
+    status = status != 0 ? status : next;
+    status = status != 0 ? status : next;
+    next = check_forks(&o, error);
     status = status != 0 ? status : next;
     next = open_mean(&o, transform, error);
     return status != 0 ? status : next;

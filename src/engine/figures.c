@@ -33,6 +33,8 @@ double ls_figures_metric(const struct ls_metric *metric, const double *record, i
     if (metric->overlaps > 0)
         return figures_overlap_figure(metric, record, i);
     double sum = record[metric->offset + i];
+    if (metric->divisor != 0)
+        sum /= metric->divisor;
     if (metric->is_count || metric->count_offset < 0)
         return sum;
     double count = record[metric->count_offset + (metric->count_each ? i : 0)];

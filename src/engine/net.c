@@ -224,9 +224,12 @@ static int net_make_cut(struct ls_net *net, struct ls_error *error)
 
 static int net_open(struct ls_net *net, struct ls_error *error)
 {
+    int damage = net->options.definition->status;
+    int types = ls_graph_check_types(net->options.definition, error);
     int status = ls_sources_find_batch(net, error);
     if (status != 0) /* any will do to find what else is wrong */
         net->batching.batch = net->batching.micro_batch = 1;
+    status = damage != 0 ? damage : types != 0 ? types : status;
     int data_status = ls_sources_open(net, error);
     struct ls_net_plan *plan;
     struct ls_micro one = {.count = 1};

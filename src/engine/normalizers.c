@@ -104,7 +104,7 @@ int ls_normalizers_find(struct ls_pass *pass, struct ls_error *error)
         }
         if (normalizer->record_offset >= 0)
             count = pass->records[normalizer->record_offset];
-        pass->normalizers[i] = normalizer->none || !(count > 0) ? 1 : count;
+        pass->normalizers[i] = normalizer->none ? normalizer->fixed : count > 0 ? count : 1;
     }
     return 0;
 }

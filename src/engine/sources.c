@@ -64,12 +64,22 @@ static int sources_check_batch(struct ls_net *net, const Lockstep__LayerParamete
     return 0;
 }
 
-/* Whether a layer is of no type that there is: it may have been meant to bring data, and building
- * the net reports it. */
-static bool sources_has_unknown_type(const Lockstep__NetParameter *net)
+/* Whether something of a layer could not be read, which has been reported. */
+static bool sources_is_damaged(const struct ls_net *net, const Lockstep__LayerParameter *layer)
 {
-    for (size_t i = 0; i < net->n_layer; i++)
-        if (net->layer[i]->type == NULL || ls_layer_type_find(net->layer[i]->type) == NULL)
+    const struct ls_net_definition *definition = net->options.definition;
+    return definition->status != 0 && ls_definition_is_damaged(definition->definition, layer);
+}
+
+/* Whether a layer is of no type that there is, or damaged: it may have been meant to bring data,
+ * and building the net reports it. */
+static bool sources_has_unknown_type(const struct ls_net *net)
+{
+    const Lockstep__NetParameter *definition = net->options.definition->net;
+    for (size_t i = 0; i < definition->n_layer; i++)
+        if (definition->layer[i]->type == NULL ||
+            ls_layer_type_find(definition->layer[i]->type) == NULL ||
+            sources_is_damaged(net, definition->layer[i]))
             return true;
     return false;
 }
@@ -82,6 +92,8 @@ int ls_sources_find_batch(struct ls_net *net, struct ls_error *error)
     for (size_t i = 0; i < definition->n_layer; i++) {
         const Lockstep__LayerParameter *layer = definition->layer[i];
         bool outside = sources_is_type(layer, "Input");
+        if (sources_is_damaged(net, layer))
+            continue;
         if (!sources_is_type(layer, "Data") && !sources_is_type(layer, "DummyData") && !outside)
             continue;
         if (sources_check_batch(net, layer, error) != 0)
@@ -92,7 +104,7 @@ int ls_sources_find_batch(struct ls_net *net, struct ls_error *error)
                 "an Input layer gets its data from the calling program; there is "
                 "none here");
     }
-    if (status == 0 && net->batching.batch == 0 && sources_has_unknown_type(definition))
+    if (status == 0 && net->batching.batch == 0 && sources_has_unknown_type(net))
         return LOCKSTEP_DEFINITION;
     if (status == 0 && net->batching.batch == 0)
         return ls_fail(error, LOCKSTEP_DEFINITION, net->options.definition->definition->file,
@@ -206,7 +218,8 @@ int ls_sources_open(struct ls_net *net, struct ls_error *error)
     net->batching.last = LS_LAST_WRAP;
     int status = 0;
     for (size_t i = 0; i < definition->n_layer; i++)
-        if (sources_is_type(definition->layer[i], "Data")) {
+        if (sources_is_type(definition->layer[i], "Data") &&
+            !sources_is_damaged(net, definition->layer[i])) {
             int result = sources_open_dataset(net, definition->layer[i], error);
             status = status != 0 ? status : result;
         }

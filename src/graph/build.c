@@ -32,6 +32,7 @@ struct blob {
 
 struct builder {
     struct ls_graph *graph;
+    const struct ls_net_definition *net;
     struct blob *blobs;
     size_t blob_count, blob_capacity;
     struct ls_names names;         /* of blobs: the index of the latest */
@@ -56,25 +57,6 @@ static int note(struct builder *builder, int status)
 }
 
 /* ---- Layers ---------------------------------------------------------------------------------- */
-
-static int unknown_type(struct builder *builder, const struct ls_layer *layer)
-{
-    const char *names[128];
-    size_t count = 0;
-    for (size_t i = 0; ls_layer_types[i] != NULL && count < 128; i++)
-        names[count++] = ls_layer_types[i]->type;
-    const char *wanted = layer->definition->type != NULL ? layer->definition->type : "";
-    const char *near = ls_suggest(wanted, names, count);
-    struct ls_text hint = {0};
-    if (ls_layer_type_hint(wanted) != NULL)
-        ls_text_add(&hint, ls_layer_type_hint(wanted));
-    else if (near != NULL)
-        ls_text_format(&hint, "did you mean '%s'?", near);
-    int status = ls_layer_fail(layer, builder->error, NULL, "type", hint.data,
-                               "there is no layer type '%s' in this version", wanted);
-    ls_text_free(&hint);
-    return status;
-}
 
 static int check_number(const struct ls_layer *layer, const char *what, size_t count, int min,
                         int max, struct ls_error *error)
@@ -128,6 +110,80 @@ static int resolve_loss_weights(struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
+/* Whether some layer lost the names of its tops when it was read. */
+static bool lost_tops(const struct ls_net_definition *net)
+{
+    for (size_t i = 0; net->status != 0 && i < net->net->n_layer; i++)
+        if (net->net->layer[i]->n_top == 0 &&
+            ls_definition_is_damaged(net->definition, net->net->layer[i]))
+            return true;
+    return false;
+}
+
+/* Whether a net has a layer; those of a state are copies, which share what they point to. */
+static bool is_in(const Lockstep__NetParameter *net, const Lockstep__LayerParameter *layer)
+{
+    for (size_t i = 0; i < net->n_layer; i++)
+        if (net->layer[i] == layer || net->layer[i]->top == layer->top)
+            return true;
+    return false;
+}
+
+/* The layer of the definition that makes a blob in other states than this one, or NULL. */
+static const Lockstep__LayerParameter *left_out(const struct builder *builder, const char *name)
+{
+    const Lockstep__NetParameter *all = builder->net->all;
+    for (size_t i = 0; all != NULL && i < all->n_layer; i++)
+        for (size_t t = 0; t < all->layer[i]->n_top; t++)
+            if (strcmp(all->layer[i]->top[t], name) == 0)
+                return all->layer[i];
+    return NULL;
+}
+
+/* "; layer 'lstm1' makes it, but only with stage 'factored'": what leaves out a layer. */
+static void say_left_out(const Lockstep__LayerParameter *layer, struct ls_text *text,
+                         struct ls_text *hint)
+{
+    ls_text_format(text, ", for the state of this net leaves layer '%s' out",
+                   layer->name != NULL ? layer->name : "(unnamed)");
+    const char *separator = "it is there with ";
+    for (size_t i = 0; i < layer->n_include; i++) {
+        const Lockstep__NetStateRule *rule = layer->include[i];
+        if (rule->n_stage > 0)
+            ls_text_format(hint, "%s--stage ", separator);
+        for (size_t s = 0; s < rule->n_stage; s++)
+            ls_text_format(hint, "%s%s", s > 0 ? "," : "", rule->stage[s]);
+        if (rule->n_stage == 0 && rule->has_phase)
+            ls_text_format(hint, "%sphase %s", separator,
+                           rule->phase == LOCKSTEP__PHASE__TRAIN ? "TRAIN" : "TEST");
+        if (rule->n_stage > 0 || rule->has_phase)
+            separator = ", or with ";
+    }
+}
+
+/* Reports a bottom that nothing above makes. */
+static int unknown_bottom(struct builder *builder, const struct ls_layer *layer, int index)
+{
+    const char *name = layer->definition->bottom[index], *names[256];
+    size_t count = 0;
+    LS_ASSERT(builder->blobs != NULL || builder->blob_count == 0);
+    for (size_t b = 0; b < builder->blob_count && count < 256; b++)
+        names[count++] = builder->blobs[b].name;
+    const char *near = ls_suggest(name, names, count);
+    const Lockstep__LayerParameter *other = left_out(builder, name);
+    struct ls_text text = {0}, hint = {0};
+    ls_text_format(&text, "no layer above produces its bottom '%s' (index %d)", name, index);
+    if (other != NULL && !is_in(builder->net->net, other))
+        say_left_out(other, &text, &hint);
+    else if (near != NULL)
+        ls_text_format(&hint, "did you mean '%s'?", near);
+    int status = ls_layer_fail(layer, builder->error, NULL, "bottom", hint.data, "%s",
+                               text.data != NULL ? text.data : name);
+    ls_text_free(&text);
+    ls_text_free(&hint);
+    return status;
+}
+
 /* Binds the layer's bottoms to values. Returns 1 (without a report) if one is unknown because its
  * producer failed. */
 static int bind_bottoms(struct builder *builder, struct ls_layer *layer)
@@ -137,18 +193,8 @@ static int bind_bottoms(struct builder *builder, struct ls_layer *layer)
         const char *name = layer->definition->bottom[i];
         struct blob *blob = find_blob(builder, name);
         if (blob == NULL) {
-            const char *names[256];
-            size_t count = 0;
-            LS_ASSERT(builder->blobs != NULL || builder->blob_count == 0);
-            for (size_t b = 0; b < builder->blob_count && count < 256; b++)
-                names[count++] = builder->blobs[b].name;
-            const char *near = ls_suggest(name, names, count);
-            char hint[300] = "";
-            if (near != NULL)
-                snprintf(hint, sizeof hint, "did you mean '%s'?", near);
-            note(builder,
-                 ls_layer_fail(layer, builder->error, NULL, "bottom", hint,
-                               "no layer above produces its bottom '%s' (index %d)", name, i));
+            if (!lost_tops(builder->net))
+                note(builder, unknown_bottom(builder, layer, i));
             result = 1;
             continue;
         }
@@ -291,7 +337,10 @@ static int add_layer(struct builder *builder, const Lockstep__LayerParameter *de
     layer->bf16 = (definition->has_precision ? definition->precision : builder->precision) ==
                   LOCKSTEP__PRECISION__BF16;
     layer->portable = builder->portable;
-    layer->type = definition->type != NULL ? ls_layer_type_find(definition->type) : NULL;
+    bool damaged =
+        builder->net->status != 0 && ls_definition_is_damaged(builder->net->definition, definition);
+    if (definition->type != NULL && !damaged)
+        layer->type = ls_layer_type_find(definition->type);
     const struct ls_layer_type *type = layer->type;
     layer->bottoms = (int)definition->n_bottom;
     layer->tops = (int)definition->n_top;
@@ -299,8 +348,8 @@ static int add_layer(struct builder *builder, const Lockstep__LayerParameter *de
         layer->tops = type->auto_tops;
     if (!allocate_lists(layer))
         return note(builder, ls_fail_memory(builder->error, "a layer"));
-    if (type == NULL) {
-        note(builder, unknown_type(builder, layer));
+    if (type == NULL) { /* it has been reported */
+        note(builder, LOCKSTEP_DEFINITION);
         return register_tops(builder, layer); /* so that their readers are not reported, too */
     }
     int bad = check_number(layer, "bottom", definition->n_bottom, type->bottoms_min,
@@ -426,8 +475,11 @@ static void mark_outputs(struct ls_graph *graph)
         qsort(graph->metrics, graph->metric_count, sizeof *graph->metrics, by_name);
 }
 
-static int build(struct builder *builder, const Lockstep__NetParameter *net)
+static int build(struct builder *builder)
 {
+    const Lockstep__NetParameter *net = builder->net->net;
+    note(builder, builder->net->status);
+    note(builder, ls_graph_check_types(builder->net, builder->error));
     for (size_t i = 0; i < net->n_layer; i++)
         if (add_layer(builder, net->layer[i]) == LOCKSTEP_RESOURCE)
             return LOCKSTEP_RESOURCE;
@@ -449,6 +501,7 @@ static int build(struct builder *builder, const Lockstep__NetParameter *net)
 static struct builder begin(const struct ls_graph_options *options, struct ls_error *error)
 {
     struct builder builder = {.graph = ls_graph_new(),
+                              .net = options->net,
                               .precision = options->net->precision,
                               .portable = options->net->portable,
                               .round_inputs = options->round_inputs,
@@ -496,7 +549,7 @@ int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **gra
     struct builder builder = begin(options, error);
     if (builder.graph == NULL)
         return ls_fail_memory(error, "a graph");
-    int status = build(&builder, options->net->net);
+    int status = build(&builder);
     ls_free(builder.blobs);
     ls_names_free(&builder.names);
     if (options->check != NULL && status != LOCKSTEP_RESOURCE) {

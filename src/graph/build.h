@@ -34,6 +34,10 @@ int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **gra
  * that there is no memory, the next graph says. */
 const Lockstep__LayerParameter *ls_graph_find_mixer(const struct ls_graph_options *options);
 
+/* Reports the layers whose type is not there, in groups: once for each type (graph/types.c).
+ * Building does it first. */
+int ls_graph_check_types(const struct ls_net_definition *net, struct ls_error *error);
+
 /* Gives values and ops of layers in bf16 their types (graph/precision.c). */
 void ls_graph_set_precision(struct ls_graph *graph);
 /* Makes inputs bf16 whose readers all round them. */

@@ -51,6 +51,7 @@ void ls_graph_free(struct ls_graph *graph)
     ls_free(graph->ops);
     ls_free(graph->inputs);
     ls_free(graph->metrics);
+    ls_free(graph->ignored);
     ls_free(graph->normalizers);
     ls_free(graph->syncs);
     ls_free(graph->sample_states);
@@ -280,12 +281,21 @@ int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr,
                                                                : graph->samples,
                                        .record_offset = -1,
                                        .none = mode == LS_NORM_NONE,
+                                       .fixed = 1,
                                        .sync = -1};
     int index = (int)graph->normalizer_count++;
     if (mode == LS_NORM_WEIGHTS || (mode == LS_NORM_VALID && attr->has_ignore))
         count_labels(graph, attr, label, index, &normalizer);
     graph->normalizers[index] = normalizer;
     return index;
+}
+
+void ls_graph_ignore(struct ls_graph *graph, const struct ls_layer *layer, const char *field)
+{
+    if (!LS_GROW(graph->ignored, graph->ignored_count, graph->ignored_capacity))
+        graph->failed = true;
+    else
+        graph->ignored[graph->ignored_count++] = (struct ls_ignored){layer, field};
 }
 
 /* ---- Sync points ----------------------------------------------------------------------------- */

@@ -29,6 +29,7 @@ struct ls_metric {
     int offset;       /* record[offset + i]: the sums */
     int count_offset; /* record[count_offset + (count_each ? i : 0)]: what they are divided by;
                          -1: nothing. A count of zero gives the figure zero */
+    double divisor;   /* by which the sums are divided besides; 0: nothing */
     bool count_each;
     bool is_count; /* the sums themselves are the figures (confusion matrix) */
     int overlaps;  /* 0, or the number of classes, whose intersections over unions are the figures:
@@ -45,7 +46,8 @@ struct ls_normalizer {
     int64_t samples;    /* how many samples contribute them to a micro-batch: those of the graph,
                            or 1, the batch, behind what mixes samples */
     int record_offset;  /* where COUNT_LABELS leaves its count; -1: per_sample says it all */
-    bool none;          /* the divisor is 1 */
+    bool none;          /* the divisor is `fixed` */
+    double fixed;       /* 1, or what the definition gives */
     int sync;           /* the sync point that brings the count; -1: it is known before the pass */
 };
 
@@ -62,6 +64,12 @@ struct ls_input {
     struct ls_layer *layer;
     int top;
     struct ls_value *value;
+};
+
+/* A parameter message that a layer of its type does not read. */
+struct ls_ignored {
+    const struct ls_layer *layer;
+    const char *field;
 };
 
 struct ls_graph {
@@ -103,6 +111,9 @@ struct ls_graph {
     int64_t *groupings; /* the sizes of groups that occur; 0: the whole batch */
     size_t grouping_count, grouping_capacity;
 
+    struct ls_ignored *ignored;
+    size_t ignored_count, ignored_capacity;
+
     bool backward;               /* layers are emitting backward ops now */
     struct ls_layer *emitting;   /* the layer that ops are attributed to */
     struct ls_value **gradients; /* by value index: the gradient so far, or NULL */
@@ -132,6 +143,8 @@ struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, 
 struct ls_op *ls_graph_op(struct ls_graph *graph, enum ls_op_kind kind);
 void ls_op_in(struct ls_graph *graph, struct ls_op *op, struct ls_value *value);
 void ls_op_out(struct ls_graph *graph, struct ls_op *op, struct ls_value *value);
+/* Notes that a layer does not read a parameter message of its definition. */
+void ls_graph_ignore(struct ls_graph *graph, const struct ls_layer *layer, const char *field);
 /* The graph takes over `memory` (made by ls_alloc) and returns it. */
 void *ls_graph_own(struct ls_graph *graph, void *memory);
 

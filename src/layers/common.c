@@ -27,12 +27,11 @@ static bool is_parameter_message(const ProtobufCFieldDescriptor *field)
            field->label == PROTOBUF_C_LABEL_OPTIONAL;
 }
 
-/* A parameter message of another type would be parsed and then do nothing: most likely the writer
- * took one layer for another. */
+/* What a parameter message of another type says is ignored, as in Caffe, but not in silence. */
 int ls_layer_begin(const struct ls_layer *layer, struct ls_error *error, const char *also)
 {
     const ProtobufCMessageDescriptor *descriptor = layer->definition->base.descriptor;
-    int status = 0;
+    (void)error;
     for (unsigned i = 0; i < descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *field = &descriptor->fields[i];
         if (!is_parameter_message(field))
@@ -43,10 +42,9 @@ int ls_layer_begin(const struct ls_layer *layer, struct ls_error *error, const c
             layer->type->parameter != NULL && strcmp(field->name, layer->type->parameter) == 0;
         mine |= also != NULL && strcmp(field->name, also) == 0;
         if (message != NULL && !mine)
-            status = ls_layer_fail(layer, error, message, NULL, "remove it, or change the type",
-                                   "a %s layer takes no %s", layer->type->type, field->name);
+            ls_graph_ignore(layer->graph, layer, field->name);
     }
-    return status;
+    return 0;
 }
 
 int ls_layer_check_shape(const struct ls_layer *layer, struct ls_error *error, const char *what,

@@ -8,8 +8,8 @@
 /* The filler of factors that the definition does not fill otherwise: ones. */
 extern const Lockstep__FillerParameter ls_filler_one;
 
-/* Checks what every layer checks: the definition holds no parameter message but that of its type
- * and the one called `also` (may be NULL). Returns 0 or the status of what it reported. */
+/* What every layer begins with: parameter messages in the definition other than that of its type
+ * and the one called `also` (may be NULL) are noted as ignored. Returns 0. */
 int ls_layer_begin(const struct ls_layer *layer, struct ls_error *error, const char *also);
 
 /* Reports a `shape` with an axis of zero or with more elements than a tensor may have; `what` says

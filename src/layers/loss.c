@@ -16,6 +16,7 @@ static enum ls_normalization mode_of(const Lockstep__LossParameter *param,
         case LOCKSTEP__LOSS_PARAMETER__NORMALIZATION_MODE__BATCH_SIZE:
             return LS_NORM_BATCH_SIZE;
         case LOCKSTEP__LOSS_PARAMETER__NORMALIZATION_MODE__NONE:
+        case LOCKSTEP__LOSS_PARAMETER__NORMALIZATION_MODE__PRE_FIXED: /* `fixed` divides */
             return LS_NORM_NONE;
         case LOCKSTEP__LOSS_PARAMETER__NORMALIZATION_MODE__WEIGHTS:
             return LS_NORM_WEIGHTS;
@@ -68,6 +69,20 @@ static int check_class_weights(const struct ls_layer *layer, const struct ls_los
     return 0;
 }
 
+/* R-FCN's divisor that the definition gives. */
+static int read_fixed(const struct ls_layer *layer, struct ls_loss *loss, struct ls_error *error)
+{
+    const Lockstep__LossParameter *param = layer->definition->loss_param;
+    bool fixed = param->has_normalization &&
+                 param->normalization == LOCKSTEP__LOSS_PARAMETER__NORMALIZATION_MODE__PRE_FIXED;
+    loss->fixed = fixed ? (double)param->pre_fixed_normalizer : 0;
+    if (!fixed || (isfinite(param->pre_fixed_normalizer) && param->pre_fixed_normalizer > 0))
+        return 0;
+    return ls_layer_fail(layer, error, param, "pre_fixed_normalizer", NULL,
+                         "pre_fixed_normalizer %g must be a number above 0",
+                         (double)param->pre_fixed_normalizer);
+}
+
 int ls_loss_read(const struct ls_layer *layer, const struct ls_loss_rules *rules,
                  struct ls_loss *loss, struct ls_error *error)
 {
@@ -81,7 +96,9 @@ int ls_loss_read(const struct ls_layer *layer, const struct ls_loss_rules *rules
     attr->has_ignore = param->has_ignore_label;
     attr->ignore_label = param->ignore_label;
     attr->smoothing = param->label_smoothing;
-    attr->class_weight = param->n_class_weight > 0 ? param->class_weight : NULL;
+    if (param->n_class_weight > 0 && param->weight_by_label_freqs)
+        attr->class_weight = param->class_weight;
+    LS_TRY(read_fixed(layer, loss, error));
     int smoothing = check_smoothing(layer, rules, error);
     int weights = check_class_weights(layer, rules, error);
     if (attr->normalization == LS_NORM_WEIGHTS && attr->class_weight == NULL)
@@ -139,11 +156,14 @@ void ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss)
     if (graph->training && attr->loss_weight != 0)
         attr->normalizer =
             ls_graph_normalizer(graph, attr, layer->bottom[0], loss->per_sample, layer->bottom[1]);
+    if (attr->normalizer >= 0 && loss->fixed != 0 && !graph->failed)
+        graph->normalizers[attr->normalizer].fixed = loss->fixed;
     ls_layer_make_metric(layer, 0, 0);
     bool divided = attr->normalization != LS_NORM_NONE;
     ls_graph_metric(graph, layer, 0,
                     (struct ls_metric){.entries = 1,
                                        .offset = attr->metric_offset,
+                                       .divisor = loss->fixed,
                                        .count_offset = divided ? attr->metric_offset + 1 : -1});
 }
 

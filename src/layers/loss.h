@@ -17,6 +17,7 @@
 struct ls_loss {
     struct ls_loss_attr attr;
     int64_t per_sample; /* what one sample contributes to the divisor, unless labels are counted */
+    double fixed;       /* the divisor instead; 0: there is none */
 };
 
 /* What a loss makes of loss_param. */

@@ -120,7 +120,8 @@ static int infer_axis(const struct ls_layer *layer, struct ls_error *error,
     int64_t room = padded - kernel;
     const char *field = ls_extent_field(&extents->kernel, axis);
     const char *name = ls_extent_axis_name(window->axes, axis);
-    bool floor = p->round_mode == LOCKSTEP__POOLING_PARAMETER__ROUND_MODE__FLOOR;
+    bool floor = p->has_ceil_mode ? !p->ceil_mode
+                                  : p->round_mode == LOCKSTEP__POOLING_PARAMETER__ROUND_MODE__FLOOR;
     /* Rounded up, a window that sticks out by less than a stride is still there. */
     if (room < 0 && (floor || room <= -stride))
         return ls_layer_fail(layer, error, p, field, "make the window smaller or pad more",

@@ -98,6 +98,11 @@ int ls_definition_guess(const char *path, const ProtobufCMessageDescriptor **typ
     return 0;
 }
 
+bool ls_definition_is_damaged(const struct ls_definition *definition, const void *message)
+{
+    return ls_places_find(definition->places, message, LS_FIELD_DAMAGED, 0) != NULL;
+}
+
 /* The number of a field of a message, or LS_FIELD_NONE. */
 static uint32_t field_number(const void *message, const char *name)
 {

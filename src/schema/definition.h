@@ -24,6 +24,7 @@ struct ls_definition {
     char *file;                /* as it was named; ls_resolve_path takes it as `definition` */
     struct ls_arena *arena;    /* owns everything */
     struct ls_places *places;  /* see ls_place */
+    const char *warning;       /* what was read over, with its place; NULL: nothing */
 };
 
 /* A definition with an empty message of `type` (NULL: none) whose memory is limited to `limit`
@@ -48,6 +49,10 @@ int ls_definition_read_partly(const char *path, const ProtobufCMessageDescriptor
  * them, and becomes that of the other if this is text and more speaks for it. */
 int ls_definition_guess(const char *path, const ProtobufCMessageDescriptor **type,
                         struct ls_error *error);
+
+/* Whether something of a message, a layer of a net, could not be read: what it says is not all that
+ * stands there, and to check it would tell of consequences. */
+bool ls_definition_is_damaged(const struct ls_definition *definition, const void *message);
 
 enum { LS_PLACE_MAX = 320 }; /* a buffer for a place, as in struct ls_problem */
 

@@ -56,12 +56,15 @@ static int read_net_file(const char *path, const Lockstep__NetState *of_solver,
                          struct ls_error *error)
 {
     struct ls_definition *definition;
-    LS_TRY(ls_definition_read_file(path, &lockstep__net_parameter__descriptor, LOCKSTEP_DEFINITION,
-                                   &definition, error));
+    int read = ls_definition_read_partly(path, &lockstep__net_parameter__descriptor,
+                                         LOCKSTEP_DEFINITION, &definition, error);
+    if (definition == NULL)
+        return read;
     Lockstep__NetParameter *net = (Lockstep__NetParameter *)definition->message;
     int status = ls_net_upgrade(definition, net, error);
     if (status == 0)
         status = filter(definition, net, of_solver, wanted, out, error);
+    out->status = read;
     if (status == 0) { /* the solver, and its state with it, may go away */
         const Lockstep__NetState *state = out->net->state;
         for (size_t i = 0; i < state->n_stage && status == 0; i++) {

@@ -19,6 +19,11 @@ struct ls_net_definition {
     Lockstep__Precision precision; /* the solver's: of layers that do not say their own */
     bool portable;                 /* the same: the solver's algorithm is PORTABLE */
     int32_t test_iter; /* of a solver's test net: batches to test; 0: every sample once */
+    const Lockstep__NetParameter *all; /* with the layers of all states */
+    /* Not 0: problems of reading it, which have been reported. Layers are damaged then
+     * (ls_definition_is_damaged); the net can be looked at for more problems, and what is built of
+     * it fails with this status. */
+    int status;
 };
 
 /* What include and exclude rules are held against. */
@@ -37,10 +42,11 @@ int ls_net_filter(struct ls_definition *definition, const Lockstep__NetParameter
                   const struct ls_net_state *state, struct ls_net_definition *out,
                   struct ls_error *error);
 
-/* Reads, upgrades and filters a net for use without a solver. `path` is a net in text or binary
- * form, or a solver: then the net is its first test net, with that net's state, or else the net
- * that it trains. `state` adds to what the file says: its phase, its level unless 0, its stages.
- * Free with ls_definition_free(out->definition). */
+/* Reads, upgrades and filters a net for use without a solver. What could be read in spite of
+ * problems is there, with out->status, so that what is built of it tells of all in one go. `path`
+ * is a net in text or binary form, or a solver: then the net is its first test net, with that net's
+ * state, or else the net that it trains. `state` adds to what the file says: its phase, its level
+ * unless 0, its stages. Free with ls_definition_free(out->definition). */
 int ls_net_read(const char *path, const struct ls_net_state *state, struct ls_net_definition *out,
                 struct ls_error *error);
 

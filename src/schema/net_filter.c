@@ -171,7 +171,7 @@ int ls_net_filter_state(struct ls_definition *definition, const Lockstep__NetPar
             return ls_fail_memory(error, "a definition");
         filtered->layer[filtered->n_layer++] = layer;
     }
-    *out = (struct ls_net_definition){.net = filtered, .definition = definition};
+    *out = (struct ls_net_definition){.net = filtered, .definition = definition, .all = net};
     return status;
 }
 

@@ -16,6 +16,8 @@ struct ls_places *ls_places_new(void);
 void ls_places_free(struct ls_places *places);
 
 enum { LS_FIELD_NONE = 0 }; /* as a field number: the message itself */
+/* as a field number: something of the message could not be read */
+static const uint32_t LS_FIELD_DAMAGED = UINT32_MAX - 1;
 
 struct ls_place_entry {
     const void *message;

@@ -53,6 +53,14 @@ static void keep_warning(struct ls_solver_reading *reading, const char *text)
         reading->warning[reading->warning_count++] = copy;
 }
 
+/* What was read over in a file. */
+static void keep_definition_warning(struct ls_solver_reading *reading,
+                                    const struct ls_definition *definition)
+{
+    if (definition->warning != NULL)
+        keep_warning(reading, definition->warning);
+}
+
 static void warn(struct ls_solver_reading *reading, const struct ls_definition *definition,
                  const void *message, const char *field, const char *format, va_list arguments)
 {
@@ -129,11 +137,18 @@ static int read_solver(struct ls_solver_reading *reading, int status, const char
     struct ls_solver_definition *out = reading->out;
     for (size_t i = 0; i < set_count; i++)
         status = first_of(status, ls_solver_set(reading, set[i]));
+    reading->status = status;
     bool complete = status == 0; /* else what seems to be missing may only be misspelt */
     status = first_of(status, ls_solver_upgrade(out->definition, reading->solver, reading->error));
     int nets = ls_solver_find_nets(reading, complete);
     *nets_known = nets == 0 && out->train.net != NULL;
     status = first_of(status, nets);
+    status = first_of(status, out->train.status);
+    for (size_t i = 0; i < out->test_count; i++)
+        status = first_of(status, out->test[i].status);
+    keep_definition_warning(reading, out->definition);
+    for (size_t i = 0; i < out->file_count; i++)
+        keep_definition_warning(reading, out->file[i]);
     if (complete)
         status = first_of(status, ls_solver_check(reading, nets == 0));
     out->gpu_asked = reading->solver->has_solver_mode &&

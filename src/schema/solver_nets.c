@@ -38,16 +38,19 @@ static bool has_failed(const struct ls_solver_reading *reading, const char *path
     return false;
 }
 
-/* Reads and upgrades a file; a failure is remembered, so that it is reported once. */
+/* Reads and upgrades a file; a failure is remembered, so that it is reported once. *damage is that
+ * of reading what could be read all the same. */
 static int read_new_file(struct ls_solver_reading *reading, const struct source *source,
-                         const char *path, struct ls_definition **out)
+                         const char *path, struct ls_definition **out, int *damage)
 {
     struct ls_solver_definition *solver = reading->out;
     int status = ls_file_exists(path)
-                     ? ls_definition_read_file(path, &lockstep__net_parameter__descriptor,
-                                               LOCKSTEP_DEFINITION, out, reading->error)
+                     ? ls_definition_read_partly(path, &lockstep__net_parameter__descriptor,
+                                                 LOCKSTEP_DEFINITION, out, reading->error)
                      : missing_file(reading, source);
-    if (status == 0) { /* there is room for one file a net */
+    if (*out != NULL) { /* there is room for one file a net */
+        *damage = status;
+        reading->damage[solver->file_count] = status;
         solver->file[solver->file_count++] = *out;
         status = ls_net_upgrade(*out, (Lockstep__NetParameter *)(*out)->message, reading->error);
     }
@@ -61,7 +64,7 @@ static int read_new_file(struct ls_solver_reading *reading, const struct source 
 
 /* The definition of a net's file, read and upgraded once. */
 static int read_file(struct ls_solver_reading *reading, const struct source *source,
-                     struct ls_definition **out)
+                     struct ls_definition **out, int *damage)
 {
     struct ls_solver_definition *solver = reading->out;
     char *path = ls_resolve_path(source->file, solver->definition->file);
@@ -70,12 +73,14 @@ static int read_file(struct ls_solver_reading *reading, const struct source *sou
     int status = 0;
     *out = NULL;
     for (size_t i = 0; i < solver->file_count; i++)
-        if (strcmp(solver->file[i]->file, path) == 0)
+        if (strcmp(solver->file[i]->file, path) == 0) {
             *out = solver->file[i];
+            *damage = reading->damage[i];
+        }
     if (has_failed(reading, path))
         status = LOCKSTEP_DEFINITION;
     else if (*out == NULL)
-        status = read_new_file(reading, source, path, out);
+        status = read_new_file(reading, source, path, out, damage);
     ls_free(path);
     return status;
 }
@@ -87,8 +92,9 @@ static int read_net(struct ls_solver_reading *reading, const struct source *sour
 {
     struct ls_definition *definition = reading->out->definition;
     const Lockstep__NetParameter *net = source->inside;
+    int damage = reading->status;
     if (net == NULL) {
-        LS_TRY(read_file(reading, source, &definition));
+        LS_TRY(read_file(reading, source, &definition, &damage));
         net = (const Lockstep__NetParameter *)definition->message;
     }
     struct ls_arena *arena = definition->arena;
@@ -101,6 +107,7 @@ static int read_net(struct ls_solver_reading *reading, const struct source *sour
     if (!ls_state_merge(arena, state, net->state) || !ls_state_merge(arena, state, given))
         return ls_fail_memory(reading->error, "a definition");
     LS_TRY(ls_net_filter_state(definition, net, state, out, reading->error));
+    out->status = damage;
     out->precision = reading->solver->precision;
     out->portable = reading->solver->algorithm == LOCKSTEP__SOLVER_PARAMETER__ALGORITHM__PORTABLE;
     return 0;
@@ -220,7 +227,9 @@ int ls_solver_find_nets(struct ls_solver_reading *reading, bool complete)
     reading->out->file = ls_alloc(count + 1, sizeof *reading->out->file);
     reading->failed =
         ls_arena_alloc(reading->out->definition->arena, count + 1, sizeof *reading->failed);
-    if (reading->out->file == NULL || reading->failed == NULL)
+    reading->damage =
+        ls_arena_alloc(reading->out->definition->arena, count + 1, sizeof *reading->damage);
+    if (reading->out->file == NULL || reading->failed == NULL || reading->damage == NULL)
         return ls_fail_memory(reading->error, "a definition");
     int train = find_train_net(reading, complete);
     int counts = complete ? check_test_counts(reading, count) : 0;

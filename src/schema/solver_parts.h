@@ -14,6 +14,8 @@ struct ls_solver_reading {
     size_t warning_count;
     const char **failed; /* files of nets whose problems have been reported */
     size_t failed_count;
+    int status;  /* of reading the solver itself */
+    int *damage; /* of reading each of out->file */
 };
 
 /* Applies one override "field=value". */

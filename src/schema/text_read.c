@@ -11,15 +11,27 @@
 
 #include "base/memory.h"
 #include "schema/fields.h"
+#include "schema/forks.h"
 
 /* Lists of numbers may be long: places are kept for this many of them. */
 enum { PLACES_OF_LIST_MAX = 1024 };
+
+/* Reports the fields that were not known. */
+static void tell_unknown(struct ls_text_reader *reader)
+{
+    const char *file = reader->source != NULL ? reader->source : reader->definition->file;
+    int found =
+        ls_unknown_tell(&reader->unknown, reader->definition, file, reader->whole, reader->error);
+    reader->problems += found > 0 ? found : 0;
+    reader->no_memory |= found < 0;
+}
 
 /* The text cannot go on like this: reports what was expected and ends the reading. */
 static int broken(struct ls_text_reader *reader, const char *expected)
 {
     const struct ls_token *token = &reader->lexer.token;
     char shown[48];
+    tell_unknown(reader);
     if (token->kind == LS_TOKEN_BAD)
         ls_reader_problem(reader, token, NULL, "%s", reader->lexer.complaint);
     else
@@ -121,6 +133,13 @@ static int no_memory(struct ls_text_reader *reader)
 
 static int read_message(struct ls_text_reader *reader, ProtobufCMessage *message, char end);
 
+/* Whether a message is a layer of either form. */
+static bool is_layer(const ProtobufCMessage *message)
+{
+    return message->descriptor == &lockstep__layer_parameter__descriptor ||
+           message->descriptor == &lockstep__v1_layer_parameter__descriptor;
+}
+
 /* A message between brackets, as a value of a field. `name` is the token of the field. */
 static int read_child(struct ls_text_reader *reader, ProtobufCMessage *parent,
                       const ProtobufCFieldDescriptor *field, const struct ls_token *name)
@@ -137,9 +156,13 @@ static int read_child(struct ls_text_reader *reader, ProtobufCMessage *parent,
         !add_place(reader, child, LS_FIELD_NONE, 0, name))
         return no_memory(reader);
     ls_lex_next(lexer);
+    const ProtobufCMessage *outer = reader->layer;
+    if (is_layer(child))
+        reader->layer = child;
     reader->depth++;
     int status = read_message(reader, child, end);
     reader->depth--;
+    reader->layer = outer;
     return status;
 }
 
@@ -233,6 +256,81 @@ static int skip_extension(struct ls_text_reader *reader)
     return skip_value(reader);
 }
 
+/* A number or word as it stands, or a string, as a value of a plugin's setting. */
+static int read_setting_value(struct ls_text_reader *reader, ProtobufCMessage *setting,
+                              const ProtobufCFieldDescriptor *values)
+{
+    struct ls_lexer *lexer = &reader->lexer;
+    struct ls_token at = lexer->token;
+    char text[128];
+    if (at.kind == LS_TOKEN_STRING)
+        return read_one(reader, setting, values, &at);
+    bool negative = ls_lex_is(lexer, '-');
+    if (negative)
+        ls_lex_next(lexer);
+    const struct ls_token *token = &lexer->token;
+    if ((token->kind != LS_TOKEN_NAME && token->kind != LS_TOKEN_INTEGER &&
+         token->kind != LS_TOKEN_FLOAT) ||
+        token->length > sizeof text - 2)
+        return broken(reader, "a value");
+    snprintf(text, sizeof text, "%s%.*s", negative ? "-" : "", (int)token->length, token->start);
+    char *copy = ls_arena_copy_string(reader->definition->arena, text);
+    if (copy == NULL || !ls_field_put(reader->definition->arena, setting, values, &copy))
+        return no_memory(reader);
+    ls_lex_next(lexer);
+    return 0;
+}
+
+/* "key: value" or "key: [a, b]" of a plugin_param, whose keys are the plugin's own. */
+static int read_setting(struct ls_text_reader *reader, ProtobufCMessage *parent,
+                        const struct ls_token *name)
+{
+    struct ls_lexer *lexer = &reader->lexer;
+    struct ls_arena *arena = reader->definition->arena;
+    Lockstep__PluginSetting *setting =
+        (Lockstep__PluginSetting *)ls_arena_message(arena, &lockstep__plugin_setting__descriptor);
+    if (setting == NULL ||
+        (setting->key = ls_arena_copy(arena, name->start, name->length)) == NULL ||
+        !ls_field_put(arena, parent, ls_field_named(parent->descriptor, "set"), &setting) ||
+        !add_place(reader, setting, LS_FIELD_NONE, 0, name))
+        return no_memory(reader);
+    const ProtobufCFieldDescriptor *values = ls_field_named(setting->base.descriptor, "value");
+    if (!ls_lex_is(lexer, ':'))
+        return broken(reader, "':' behind the name of a setting");
+    ls_lex_next(lexer);
+    if (!ls_lex_is(lexer, '['))
+        return read_setting_value(reader, &setting->base, values);
+    do {
+        ls_lex_next(lexer);
+        LS_TRY(read_setting_value(reader, &setting->base, values));
+    } while (ls_lex_is(lexer, ','));
+    if (!ls_lex_is(lexer, ']'))
+        return broken(reader, "',' or ']'");
+    ls_lex_next(lexer);
+    return 0;
+}
+
+/* A field that the schema does not have: another name of one that it has, or it is noted and gone
+ * over. */
+static int read_unknown(struct ls_text_reader *reader, ProtobufCMessage *message,
+                        const struct ls_token *name)
+{
+    char text[128];
+    const ProtobufCMessageDescriptor *type = message->descriptor;
+    if (type == &lockstep__plugin_parameter__descriptor)
+        return read_setting(reader, message, name);
+    snprintf(text, sizeof text, "%.*s", name->length < 100 ? (int)name->length : 100, name->start);
+    const struct ls_fork_field *fork = ls_fork_field(type->short_name, text);
+    if (fork != NULL && fork->effect == LS_FORK_RENAMED)
+        return read_field(reader, message, ls_field_named(type, fork->hint), name);
+    if (!ls_unknown_add(&reader->unknown, reader->definition->arena, type, text, NULL,
+                        reader->layer, name))
+        return no_memory(reader);
+    if (fork == NULL || fork->effect != LS_FORK_IGNORED)
+        ls_reader_damage(reader);
+    return skip_value(reader);
+}
+
 /* A name and what belongs to it. */
 static int read_entry(struct ls_text_reader *reader, ProtobufCMessage *message)
 {
@@ -252,8 +350,7 @@ static int read_entry(struct ls_text_reader *reader, ProtobufCMessage *message)
     ls_lex_next(lexer);
     if (field != NULL)
         return read_field(reader, message, field, &name);
-    ls_reader_unknown(reader, message->descriptor, &name);
-    return skip_value(reader);
+    return read_unknown(reader, message, &name);
 }
 
 /* Values of required scalars have no flags; whether they were given is known by their places. */
@@ -269,6 +366,7 @@ static void check_required(struct ls_text_reader *reader, const ProtobufCMessage
         ls_fail(reader->error, LOCKSTEP_DEFINITION, place, NULL, "%s needs a value for '%s'",
                 type->short_name, field->name);
         reader->problems++;
+        ls_reader_damage(reader);
     }
 }
 
@@ -299,8 +397,14 @@ static int read_text(struct ls_text_reader *reader, ProtobufCMessage *message, c
                      size_t length)
 {
     ls_lex_begin(&reader->lexer, text, length);
+    reader->layer = is_layer(message) ? message : NULL;
     int status = read_message(reader, message, '\0');
     ls_text_free(&reader->string);
+    if (status == 0)
+        tell_unknown(reader);
+    ls_unknown_free(&reader->unknown);
+    if (status == 0 && reader->no_memory)
+        return no_memory(reader);
     if (status != 0)
         return status;
     return reader->problems > 0 ? LOCKSTEP_DEFINITION : 0;

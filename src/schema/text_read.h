@@ -9,17 +9,21 @@
 #include "schema/lex.h"
 #include "schema/places.h"
 #include "schema/text_format.h"
+#include "schema/unknown.h"
 
 struct ls_text_reader {
     struct ls_definition *definition;
     struct ls_error *error;
     struct ls_lexer lexer;
-    struct ls_text string; /* scratch: the string being read */
-    const char *source;    /* of places; NULL: the definition's file */
-    bool whole;            /* places are `source` without line and column */
-    bool ended;            /* the text is broken: nothing more is read */
-    int depth;             /* messages that are open */
-    int problems;          /* reported so far */
+    struct ls_text string;         /* scratch: the string being read */
+    const char *source;            /* of places; NULL: the definition's file */
+    bool whole;                    /* places are `source` without line and column */
+    bool no_memory;                /* to note something in passing */
+    bool ended;                    /* the text is broken: nothing more is read */
+    int depth;                     /* messages that are open */
+    int problems;                  /* reported so far */
+    const ProtobufCMessage *layer; /* the layer that is being read, or NULL */
+    struct ls_unknown_list unknown;
 };
 
 /* Any value but a message, as protobuf-c stores it. */
@@ -50,9 +54,8 @@ enum ls_scalar_result ls_read_scalar(struct ls_text_reader *reader,
 void ls_reader_problem(struct ls_text_reader *reader, const struct ls_token *token,
                        const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Reports a name that is not a field of `type`, with what may have been meant. */
-void ls_reader_unknown(struct ls_text_reader *reader, const ProtobufCMessageDescriptor *type,
-                       const struct ls_token *name);
+/* Notes that something of the layer that is being read could not be read. */
+void ls_reader_damage(struct ls_text_reader *reader);
 /* A token for a message, cut where it is long: "'abc'", "the end of the text". */
 const char *ls_token_shown(const struct ls_token *token, char buffer[48]);
 

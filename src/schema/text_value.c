@@ -40,42 +40,14 @@ void ls_reader_problem(struct ls_text_reader *reader, const struct ls_token *tok
     va_end(arguments);
     ls_fail(reader->error, LOCKSTEP_DEFINITION, place, hint, "%s", message);
     reader->problems++;
+    ls_reader_damage(reader);
 }
 
-/* "it belongs into a_param or b_param": messages of a type that have a field of this name. False
- * if there is none, or so many that nothing is said by it. */
-static bool describe_owners(const ProtobufCMessageDescriptor *type, const char *name, char *text,
-                            size_t size)
+void ls_reader_damage(struct ls_text_reader *reader)
 {
-    size_t owners = 0, length = (size_t)snprintf(text, size, "it belongs into");
-    for (unsigned i = 0; i < type->n_fields; i++) {
-        const ProtobufCFieldDescriptor *field = &type->fields[i];
-        if (field->type != PROTOBUF_C_TYPE_MESSAGE ||
-            ls_field_named(field->descriptor, name) == NULL)
-            continue;
-        if (length < size)
-            length += (size_t)snprintf(text + length, size - length, "%s %s",
-                                       owners > 0 ? " or" : "", field->name);
-        owners++;
-    }
-    return owners >= 1 && owners <= 3;
-}
-
-void ls_reader_unknown(struct ls_text_reader *reader, const ProtobufCMessageDescriptor *type,
-                       const struct ls_token *token)
-{
-    char name[128], hint[256], meant[LS_MEANT_MAX] = "";
-    const char *names[CANDIDATES_MAX];
-    size_t count = 0;
-    snprintf(name, sizeof name, "%.*s", token->length < 100 ? (int)token->length : 100,
-             token->start);
-    for (unsigned i = 0; i < type->n_fields && count < CANDIDATES_MAX; i++)
-        names[count++] = type->fields[i].name;
-    bool owned = describe_owners(type, name, hint, sizeof hint);
-    if (!owned) /* a right name at the wrong place is no misspelling */
-        ls_did_you_mean(name, names, count, meant);
-    ls_reader_problem(reader, token, owned ? hint : NULL, "unknown field '%s' in %s%s", name,
-                      type->short_name, meant);
+    struct ls_place_entry entry = {.message = reader->layer, .field = LS_FIELD_DAMAGED};
+    if (reader->layer != NULL && !ls_places_add(reader->definition->places, &entry))
+        reader->no_memory = true;
 }
 
 /* Reports that a value is of the wrong kind, and goes over it. */
@@ -219,6 +191,22 @@ static void describe_enum(const ProtobufCEnumDescriptor *type, const struct ls_t
         snprintf(text, size, "'%s' or another value of %s", meant, type->short_name);
 }
 
+/* An engine is which code computes: any name will do, and the one there is computes. */
+static bool is_engine(struct ls_text_reader *reader, const ProtobufCFieldDescriptor *field,
+                      const struct ls_token *token)
+{
+    if (strcmp(field->name, "engine") != 0 ||
+        (token->kind != LS_TOKEN_NAME && token->kind != LS_TOKEN_STRING))
+        return false;
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", token->length < 60 ? (int)token->length : 60, token->start);
+    const ProtobufCMessageDescriptor *owner = &lockstep__convolution_parameter__descriptor;
+    if (!ls_unknown_add(&reader->unknown, reader->definition->arena, owner, field->name, name,
+                        reader->layer, token))
+        reader->no_memory = true;
+    return true;
+}
+
 /* A name, or a number that has a name. */
 static enum ls_scalar_result read_enum(struct ls_text_reader *reader,
                                        const ProtobufCFieldDescriptor *field, bool negative,
@@ -236,6 +224,11 @@ static enum ls_scalar_result read_enum(struct ls_text_reader *reader,
     } else if (token.kind == LS_TOKEN_INTEGER && ls_token_integer(&token, &number) &&
                number <= INT32_MAX) {
         found = protobuf_c_enum_descriptor_get_value(type, negative ? -(int)number : (int)number);
+    }
+    if (found == NULL && is_engine(reader, field, &token)) {
+        ls_lex_next(&reader->lexer);
+        value->i32 = type->values[0].value;
+        return LS_SCALAR_OK;
     }
     if (found == NULL) {
         char wanted[400];

@@ -40,6 +40,44 @@ static bool move_transformation(struct ls_definition *definition, Lockstep__Laye
     return true;
 }
 
+/* SegNet's layer of pictures and label maps becomes a Data layer that reads them. */
+static bool upgrade_dense_image_data(struct ls_definition *definition,
+                                     Lockstep__LayerParameter *layer)
+{
+    static const char *const fields[] = {"source",     "batch_size", "rand_skip", "shuffle",
+                                         "new_height", "new_width",  "is_color",  "root_folder"};
+    static const char name[] = "dense_image_data_param";
+    if (layer->type == NULL || strcmp(layer->type, "DenseImageData") != 0 ||
+        layer->dense_image_data_param == NULL)
+        return true;
+    ProtobufCMessage *old = &layer->dense_image_data_param->base;
+    ProtobufCMessage *data =
+        ls_upgrade_child(definition, &layer->base, "data_param", &layer->base, name);
+    layer->type = ls_arena_copy_string(definition->arena, "Data");
+    if (data == NULL || layer->type == NULL)
+        return false;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (ls_upgrade_is_set(old, fields[i]) &&
+            !ls_upgrade_copy(definition, old, fields[i], data, fields[i]))
+            return false;
+    int backend = LOCKSTEP__DATA_PARAMETER__DB__IMAGE_PAIRS;
+    ls_field_clear(&layer->base, ls_field_named(layer->base.descriptor, name));
+    return ls_field_put(definition->arena, data, ls_field_named(data->descriptor, "backend"),
+                        &backend);
+}
+
+/* A crop of equal height and width is what crop_size says. */
+static void upgrade_crop(Lockstep__LayerParameter *layer)
+{
+    Lockstep__TransformationParameter *param = layer->transform_param;
+    if (param == NULL || param->crop_size != 0 || param->crop_h != param->crop_w)
+        return;
+    param->crop_size = param->crop_h;
+    param->has_crop_size = param->has_crop_size || param->crop_h != 0;
+    param->has_crop_h = param->has_crop_w = 0;
+    param->crop_h = param->crop_w = 0;
+}
+
 /* Statistics are not learned, whatever the file says about their rates. */
 static void fix_batch_norm(Lockstep__LayerParameter *layer)
 {
@@ -140,7 +178,9 @@ int ls_net_upgrade(struct ls_definition *definition, Lockstep__NetParameter *net
     LS_TRY(ls_upgrade_v1(definition, net, error));
     LS_TRY(upgrade_input(definition, net, error));
     for (size_t i = 0; i < net->n_layer; i++) {
-        if (!move_transformation(definition, net->layer[i]))
+        upgrade_crop(net->layer[i]);
+        if (!upgrade_dense_image_data(definition, net->layer[i]) ||
+            !move_transformation(definition, net->layer[i]))
             return ls_fail_memory(error, "a definition");
         fix_batch_norm(net->layer[i]);
     }

@@ -133,6 +133,9 @@ static bool upgrade_layer(struct ls_definition *definition, const Lockstep__V1La
         if (!is_special(name) && !ls_upgrade_copy(definition, &old->base, name, &layer->base, name))
             return false;
     }
+    if (ls_definition_is_damaged(definition, old) &&
+        !ls_places_copy(definition->places, old, LS_FIELD_DAMAGED, 0, layer, LS_FIELD_DAMAGED, 0))
+        return false;
     return set_type(definition, old, layer) && set_specs(definition, old, layer);
 }
 

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "data/cache.h"
+#include "engine/ignored.h"
 #include "ir/layer.h"
 #include "solver/checkpoint.h"
 #include "solver/environment.h"
@@ -425,6 +427,26 @@ static void report_facts(struct ls_trainer *trainer, int64_t end)
     ls_events_send(trainer, &event);
 }
 
+static void warn_of_ignored(void *user, const char *sentence)
+{
+    struct ls_trainer *trainer = user;
+    WARN("%s", sentence);
+}
+
+/* Parameters that layers do not read. */
+static int report_ignored(struct ls_trainer *trainer, struct ls_error *error)
+{
+    struct ls_net **nets = ls_alloc(trainer->test_count + 1, sizeof *nets);
+    if (nets == NULL)
+        return ls_fail_memory(error, "a list of nets");
+    nets[0] = trainer->train;
+    for (size_t i = 0; i < trainer->test_count; i++)
+        nets[i + 1] = trainer->tests[i].net;
+    ls_ignored_tell(nets, trainer->test_count + 1, warn_of_ignored, trainer);
+    ls_free(nets);
+    return 0;
+}
+
 int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error)
 {
     LS_TRY(check_best(trainer, error));
@@ -448,5 +470,5 @@ int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, stru
         report_caches(trainer, trainer->tests[i].net);
     for (size_t i = 0; i < trainer->definition->warning_count; i++)
         WARN("%s", trainer->definition->warning[i]);
-    return 0;
+    return report_ignored(trainer, error);
 }

@@ -14,7 +14,7 @@ bad() {
 at='^lockstep: net.prototxt:[0-9]+:[0-9]+: '
 
 bad 's/kernel_size: 3/kernal_size: 3/' \
-    "^lockstep: net.prototxt:14:37: unknown field 'kernal_size' in ConvolutionParameter; did you \
+    "^lockstep: net.prototxt:14:37: unknown field 'kernal_size' in ConvolutionParameter of layer 'conv' \(Convolution\); did you \
 mean 'kernel_size'\?$"
 bad 's/"Pooling"/"Poolin"/' "${at}pool: there is no layer type 'Poolin'.*did you mean 'Pooling'"
 bad 's/type: "Pooling" //' "${at}pool: "
@@ -67,6 +67,23 @@ bad 's/kernel_size: 3/kernal_size: 3/; s/stride: 2/stride: 2.5/; s/"Pooling"/Poo
     "net.prototxt:14:37: unknown field 'kernal_size'" "net.prototxt:18:[0-9]+: .*'2.5'" \
     "net.prototxt:17:[0-9]+: field 'type' takes a string" "unknown field 'nam'.*'name'" \
     "net.prototxt:22:[0-9]+: "
+
+# An unknown field hides neither a type that is not there nor what is wrong elsewhere; what it may
+# have led to is not told.
+bad 's/kernel_size: 3/kernal_size: 3/; s/"Pooling"/"Poolin"/; s/num_output: 10/num_output: 0/' \
+    "net.prototxt:14:37: unknown field 'kernal_size'" "pool: there is no layer type 'Poolin'" '!kernel_size is' \
+    '!no layer above'
+# Nor does a Data layer that could not be read, or whose type is another fork's.
+bad 's/batch_size: 16/batch_sise: 16/; s/"Pooling"/"Poolin"/' "unknown field 'batch_sise'.*'batch_size'" \
+    "there is no layer type 'Poolin'" '!no layer that brings data' '!batch_size is missing'
+bad 's/type: "Data"/type: "AnnotatedDatas"/; s/num_output: 10/num_output: 0/' \
+    "there is no layer type 'AnnotatedDatas'" '!no layer that brings data'
+# Parameters of another type, and fields of forks that change nothing, are warnings.
+small_net | sed 's/name: "pool"/& lrn_param { } quantization_param { x: 1 }/' >net.prototxt
+expect 0 "warning: net.prototxt:17:[0-9]+: fields of forks .* quantization_param \(Ristretto; 1 time\)" \
+    "warning: net.prototxt:17:[0-9]+: pool: lrn_param is ignored, for a Pooling layer does not read it" \
+    -- "$LOCKSTEP" train --solver solver.prototxt
+rm ./*.safetensors
 
 # Problems of the solver and of its net.
 small_net | sed 's/kernel_size: 3/kernal_size: 3/' >net.prototxt

@@ -293,6 +293,72 @@ static void unknown_types(void **state)
     close_net(&one);
 }
 
+/* Many layers of a type that is not there are one problem; a Python layer is told by its class. */
+static void unknown_types_in_groups(void **state)
+{
+    (void)state;
+    struct one_net one;
+    open_net(&one,
+             "layer { name: 'd' type: 'Python' top: 'data' top: 'label'\n"
+             "  python_param { module: 'voc_layers' layer: 'VOCSegDataLayer' } }\n"
+             "layer { name: 'a' type: 'Zap' bottom: 'data' top: 'x' }\n"
+             "layer { name: 'b' type: 'Zap' bottom: 'x' top: 'y' include { phase: TEST } }\n"
+             "layer { name: 'c' type: 'Zap' bottom: 'x' top: 'z' }\n"
+             "layer { name: 'e' bottom: 'x' top: 'w' }\n",
+             true, 2);
+    assert_int_equal(one.status, LOCKSTEP_DEFINITION);
+    assert_int_equal(one.error.count, 3);
+    assert_string_equal(one.error.problems[0].message,
+                        "d: there is no layer type 'Python' in this version, which runs "
+                        "'VOCSegDataLayer' of module 'voc_layers'");
+    assert_non_null(strstr(one.error.problems[0].hint, "backend: IMAGE_PAIRS"));
+    assert_string_equal(one.error.problems[1].message,
+                        "a: there is no layer type 'Zap' in this version (3 layers have it)");
+    assert_string_equal(one.error.problems[1].place, "net.prototxt:3:19");
+    assert_non_null(strstr(one.error.problems[1].hint, "plugin"));
+    assert_string_equal(one.error.problems[2].message, "e: the layer has no type");
+    close_net(&one);
+}
+
+/* A bottom whose layer another stage or phase has. */
+static void left_out_layers(void **state)
+{
+    (void)state;
+    struct one_net one;
+    open_net(&one,
+             "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: [2, 3] } } }\n"
+             "layer { name: 'l1' type: 'ReLU' bottom: 'x' top: 'a'\n"
+             "  include { stage: 'factored' stage: 'big' } include { phase: TRAIN } }\n"
+             "layer { name: 'l2' type: 'ReLU' bottom: 'a' top: 'b' }\n",
+             false, 2);
+    assert_int_equal(one.status, LOCKSTEP_DEFINITION);
+    assert_int_equal(one.error.count, 1);
+    assert_string_equal(one.error.problems[0].message,
+                        "l2: no layer above produces its bottom 'a' (index 0), for the state of "
+                        "this net leaves layer 'l1' out");
+    assert_string_equal(one.error.problems[0].hint,
+                        "it is there with --stage factored,big, or with phase TRAIN");
+    close_net(&one);
+}
+
+/* Parameters of another type are ignored, as in Caffe, and noted. */
+static void ignored_parameters(void **state)
+{
+    (void)state;
+    struct one_net one;
+    open_net(&one,
+             "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: [2, 3] } } }\n"
+             "layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'a' pooling_param { stride: 2 }\n"
+             "  relu_param { negative_slope: 0.5 } lrn_param { } }\n",
+             false, 2);
+    assert_int_equal(one.status, 0);
+    assert_int_equal(one.graph->ignored_count, 2);
+    assert_string_equal(one.graph->ignored[0].field, "lrn_param");
+    assert_string_equal(one.graph->ignored[1].field, "pooling_param");
+    assert_string_equal(one.graph->ignored[1].layer->name, "r");
+    close_net(&one);
+}
+
 /* Names must differ where weights or random numbers go by them, and only there. */
 static void equal_names(void **state)
 {
@@ -402,6 +468,9 @@ int main(void)
         cmocka_unit_test(all_problems),
         cmocka_unit_test(multipliers_are_finite),
         cmocka_unit_test(unknown_types),
+        cmocka_unit_test(unknown_types_in_groups),
+        cmocka_unit_test(left_out_layers),
+        cmocka_unit_test(ignored_parameters),
         cmocka_unit_test(equal_names),
         cmocka_unit_test(figures_are_no_bottoms),
         cmocka_unit_test(learned_labels_are_refused),

@@ -99,7 +99,6 @@ static const struct refused_case refused[] = {
      "l: moving_average_fraction -0.5 must be", NULL},
     {NORM "batch_norm_param { scale_bias: false bias_filler { } }", "4x3",
      "l: there is nothing to fill without scale_bias", NULL},
-    {NORM "bn_param { }", "4x3", "l: a BatchNorm layer takes no bn_param", NULL},
     {NORM, "4x3?", "l: axis 0 of its bottom 'x' does not hold the samples", NULL},
     {BN "bn_param { eps: 0 momentum: 2 }", "4x3",
      "l: eps 0 must be\nl: momentum 2 must be from 0 to 1", NULL},

@@ -17,8 +17,6 @@ static const struct error_case {
      "2x3x4x9", "pool1: kernel_size 5 is larger than the padded input 4 (height)", "6:3"},
     {"name: 'ip'\ntype: 'InnerProduct'\nbottom: 'x'\ntop: 'y'\ninner_product_param { }", "2x3",
      "ip: num_output is missing", "5:1"},
-    {LAYER("ReLU") XY "\n  lrn_param { }", "2x3", "l: a ReLU layer takes no lrn_param", "2:3"},
-    {LAYER("Split") XY "relu_param { }", "2x3", "l: a Split layer takes no relu_param", NULL},
 
     {CONV "}", "2x3x8x8", "l: kernel_size is missing", NULL},
     {LAYER("Convolution") XY, "2x3x8x8", "l: num_output is missing", NULL},
@@ -276,8 +274,6 @@ static const struct error_case {
      "l: a SigmoidCrossEntropyLoss layer takes no label_smoothing", NULL},
     {LAYER("SigmoidCrossEntropyLoss") XL "loss_param { normalization: WEIGHTS }", "4x3 4x3",
      "l: normalization: WEIGHTS divides by class weights, but there are none", NULL},
-    {LAYER("EuclideanLoss") XL "loss_param { normalization: FULL }", "4x3 4x3",
-     "l: a EuclideanLoss layer takes no loss_param", NULL},
     {LAYER("MultinomialLogisticLoss") XL, "4x3 4x2",
      "l: 'l' must be one label a sample, but is 4 2 (8)", NULL},
     {LAYER("MultinomialLogisticLoss") XL, "4 4",
@@ -311,8 +307,6 @@ static const struct error_case {
      "l: a MeanIoU layer has no gradient and cannot be a loss", NULL},
     {LAYER("MeanIoU") XL, "1x1048577 1",
      "l: axis 1 of 'x' has 1048577 classes; the limit is 1048576", NULL},
-    {LAYER("MeanIoU") XL "accuracy_param { }", "4x3 4",
-     "l: a MeanIoU layer takes no accuracy_param", NULL},
     {LAYER("Accuracy") XL "accuracy_param { axis: 0 }", "4x3 3",
      "l: axis 0 of 'x' runs over the samples of a batch; a result that mixes samples would depend "
      "on how the batch is cut into micro-batches",

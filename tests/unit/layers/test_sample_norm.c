@@ -63,8 +63,6 @@ static const struct refused_case refused[] = {
     {LAYER("GroupNorm"), "64",
      "l: its bottom 'x' must have at least 2 axes (samples, channels), but is 64 (64)", NULL},
     {LAYER("GroupNorm"), "4x64?", "l: ", NULL},
-    {LAYER("GroupNorm") "layer_norm_param { }", "4x64",
-     "l: a GroupNorm layer takes no layer_norm_param", NULL},
     {LAYER("InstanceNorm") "instance_norm_param { eps: 0 }", "4x6x5", EPS("0"), NULL},
     {LAYER("InstanceNorm") "instance_norm_param { scale_filler { } }", "4x6x5",
      "l: scale_filler is for affine: true only", NULL},

@@ -66,7 +66,6 @@ static const struct refused_case refused[] = {
      "l: num_axes 2147483647 from axis 1 on goes beyond", NULL},
     {SCALE "\nscale_param {\n bias_filler { value: 1 } }", "4x3",
      "l: bias_filler has no effect without bias_term", "3:2"},
-    {SCALE "bias_param { }", "4x3", "l: a Scale layer takes no bias_param", NULL},
     {SCALE WITH "scale_param { axis: 0 filler { } num_axes: 1 }", "4x3 4",
      "l: filler has no effect: the second\nl: num_axes has no effect: the second", NULL},
     /* Shapes that do not broadcast. */

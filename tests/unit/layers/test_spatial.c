@@ -270,8 +270,6 @@ static const struct {
      NULL},
     {DECONV "kernel_size: 1 }", "2x3x4x5?",
      "l: axis 0 of its bottom 'x' does not hold the samples of the batch", NULL},
-    {LAYER("Deconvolution") XY "interp_param { height: 3 }", "2x3x4x5",
-     "l: a Deconvolution layer takes no interp_param", NULL},
 
     {INTERP "height: 3\n zoom_factor: 2 }", "2x3x8x8", "l: height and width must be given together",
      NULL},

@@ -8,7 +8,7 @@
 
 #include "schema/definition.h"
 
-enum { ALL_TYPES_MAX = 128 };
+enum { ALL_TYPES_MAX = 256 };
 
 struct all_types {
     const ProtobufCMessageDescriptor *type[ALL_TYPES_MAX];

@@ -115,10 +115,10 @@ static void all_problems_together(void **state)
     assert_null(solver);
     char wanted[2048];
     snprintf(wanted, sizeof wanted,
-             "S:2:1: unknown field 'base_lrr' in SolverParameter; did you mean 'base_lr'?\n"
              "S:2:23: field 'max_iter' takes a whole number, found 'x'\n"
-             "%s:1:1: unknown field 'nam' in NetParameter; did you mean 'name'?\n"
-             "%s:2:15: field 'name' takes a string in quotes, found '3'",
+             "S:2:1: unknown field 'base_lrr' in SolverParameter; did you mean 'base_lr'?\n"
+             "%s:2:15: field 'name' takes a string in quotes, found '3'\n"
+             "%s:1:1: unknown field 'nam' in NetParameter; did you mean 'name'?",
              other, other);
     assert_string_equal(problems, wanted);
 }

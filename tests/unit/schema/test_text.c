@@ -128,7 +128,8 @@ static void wrong_fields(void **state)
     (void)state;
     static const struct example examples[] = {
         {LAYER, "name: 'c'\nconvolution_param {\n  kernal_size: 5\n}",
-         "f:3:3: unknown field 'kernal_size' in ConvolutionParameter; did you mean 'kernel_size'?"},
+         "f:3:3: unknown field 'kernal_size' in ConvolutionParameter of layer 'c'; did you mean "
+         "'kernel_size'?"},
         {LAYER, "\tkernel_size: 3",
          "f:1:2: unknown field 'kernel_size' in LayerParameter. hint: it belongs into "
          "convolution_param or pooling_param"},
@@ -142,12 +143,12 @@ static void wrong_fields(void **state)
         {NET, "[a.b/c] { x: 1 }", "f:1:1: there are no extensions here"},
         /* everything is reported, and what is skipped does not disturb what follows */
         {NET, "aaa: 1 bbb { x: [1, {y: '}'}] } ccc <z: -3> ddd: 'x' 'y' eee: [inf] name: 3",
+         "f:1:75: field 'name' takes a string in quotes, found '3'\n"
          "f:1:1: unknown field 'aaa' in NetParameter\n"
          "f:1:8: unknown field 'bbb' in NetParameter\n"
          "f:1:33: unknown field 'ccc' in NetParameter\n"
          "f:1:45: unknown field 'ddd' in NetParameter\n"
-         "f:1:58: unknown field 'eee' in NetParameter\n"
-         "f:1:75: field 'name' takes a string in quotes, found '3'"},
+         "f:1:58: unknown field 'eee' in NetParameter"},
         /* columns count characters, not bytes */
         {NET, "name: '\xc3\xa9\xc3\xa9' aaa: 1", "f:1:12: unknown field 'aaa' in NetParameter"},
     };

@@ -1,0 +1,55 @@
+/* What a definition says in vain. See engine/ignored.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/ignored.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "ir/layer.h"
+
+static bool ignored_is_alike(const struct ls_ignored *a, const struct ls_ignored *b)
+{
+    return strcmp(a->field, b->field) == 0 && a->layer->type == b->layer->type;
+}
+
+/* How many layers of a net, up to its `end`-th entry, ignore the same. */
+static size_t ignored_count(const struct ls_net *net, const struct ls_ignored *like, size_t end)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    size_t count = 0;
+    for (size_t i = 0; i < end && i < graph->ignored_count; i++)
+        count += ignored_is_alike(&graph->ignored[i], like);
+    return count;
+}
+
+static void ignored_say(const struct ls_ignored *ignored, size_t count,
+                        void (*say)(void *user, const char *sentence), void *user)
+{
+    char place[LS_PLACE_SIZE];
+    struct ls_text text = {0};
+    const struct ls_layer *layer = ignored->layer;
+    ls_layer_place(layer, NULL, ignored->field, place);
+    ls_text_format(&text, "%s: %s: %s is ignored, for a %s layer does not read it", place,
+                   layer->name, ignored->field, layer->type->type);
+    if (count > 1)
+        ls_text_format(&text, " (%zu layers)", count);
+    if (!text.failed)
+        say(user, text.data);
+    ls_text_free(&text);
+}
+
+void ls_ignored_tell(struct ls_net *const *nets, size_t count,
+                     void (*say)(void *user, const char *sentence), void *user)
+{
+    for (size_t n = 0; n < count; n++) {
+        const struct ls_graph *graph = ls_net_graph(nets[n]);
+        for (size_t i = 0; i < graph->ignored_count; i++) {
+            const struct ls_ignored *ignored = &graph->ignored[i];
+            size_t told = ignored_count(nets[n], ignored, i);
+            for (size_t other = 0; other < n; other++)
+                told += ignored_count(nets[other], ignored, SIZE_MAX);
+            if (told == 0)
+                ignored_say(ignored, ignored_count(nets[n], ignored, SIZE_MAX), say, user);
+        }
+    }
+}

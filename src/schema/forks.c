@@ -1,0 +1,269 @@
+/* The names of forks. See schema/forks.h.
+ *
+ * A fork's name is looked up only where the schema does not know it: a name that becomes a field or
+ * a layer type here need not be taken out at once, but should be.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "schema/forks.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define PLUGIN "a layer type of your own can be built as a plugin (docs/caffe.md)"
+
+/* ---- Fields ---------------------------------------------------------------------------------- */
+
+#define IGNORED(message, field, fork)                                                              \
+    {                                                                                              \
+        message, field, fork, LS_FORK_IGNORED, NULL                                                \
+    }
+#define RENAMED(message, field, fork, name)                                                        \
+    {                                                                                              \
+        message, field, fork, LS_FORK_RENAMED, name                                                \
+    }
+#define REFUSED(message, field, fork, hint)                                                        \
+    {                                                                                              \
+        message, field, fork, LS_FORK_REFUSED, hint                                                \
+    }
+
+static const struct ls_fork_field fields[] = {
+    /* which implementation computes, and in which units */
+    IGNORED(NULL, "engine", "Intel Caffe"),
+    IGNORED("ConvolutionParameter", "conv_algorithm", "Intel Caffe"),
+    IGNORED("ConvolutionParameter", "conv_algos_override", "NVIDIA Caffe"),
+    IGNORED("ConvolutionParameter", "cudnn_convolution_algo_seeker", "NVIDIA Caffe"),
+    IGNORED("ConvolutionParameter", "cudnn_math_override", "NVIDIA Caffe"),
+    IGNORED("LayerParameter", "cudnn_math_override", "NVIDIA Caffe"),
+    IGNORED("NetParameter", "default_conv_algos_override", "NVIDIA Caffe"),
+    IGNORED("NetParameter", "default_cudnn_math_override", "NVIDIA Caffe"),
+    IGNORED("NetParameter", "default_forward_type", "NVIDIA Caffe"),
+    IGNORED("NetParameter", "default_backward_type", "NVIDIA Caffe"),
+    IGNORED("NetParameter", "default_forward_math", "NVIDIA Caffe"),
+    IGNORED("NetParameter", "default_backward_math", "NVIDIA Caffe"),
+    IGNORED("LayerParameter", "forward_type", "NVIDIA Caffe"),
+    IGNORED("LayerParameter", "backward_type", "NVIDIA Caffe"),
+    IGNORED("LayerParameter", "forward_math", "NVIDIA Caffe"),
+    IGNORED("LayerParameter", "backward_math", "NVIDIA Caffe"),
+    IGNORED("SolverParameter", "solver_data_type", "NVIDIA Caffe"),
+    IGNORED("SolverParameter", "store_blobs_in_old_format", "NVIDIA Caffe"),
+    IGNORED("NetParameter", "global_grad_scale", "NVIDIA Caffe"),
+    IGNORED("NetParameter", "global_grad_scale_adaptive", "NVIDIA Caffe"),
+    IGNORED("NetParameter", "reduce_buckets", "NVIDIA Caffe"),
+    IGNORED("NetParameter", "eltwise_mem_sharing", "NVIDIA Caffe"),
+    IGNORED("NetParameter", "quantize", "Ristretto"),
+    IGNORED("LayerParameter", "quantization_param", "Ristretto"),
+    IGNORED("NetParameter", "compile_net_state", "Intel Caffe"),
+    IGNORED("NetParameter", "multinode", "Intel Caffe"),
+    IGNORED("LayerParameter", "multinode", "Intel Caffe"),
+    IGNORED("LayerParameter", "mn_activation_param", "Intel Caffe"),
+    IGNORED("LayerParameter", "mn_grad_compress_param", "Intel Caffe"),
+    IGNORED("LayerParameter", "split_param", "Intel Caffe"),
+    IGNORED("NetParameter", "mem_param", "PSPNet"),
+    IGNORED("NetParameter", "optimize_mem", "PSPNet"),
+    IGNORED("NetParameter", "profile_info", "a fork of Caffe"),
+    IGNORED("NetParameter", "profile_iter", "a fork of Caffe"),
+    IGNORED("NetParameter", "profile_warmup", "a fork of Caffe"),
+    /* how data are read ahead */
+    IGNORED("DataParameter", "threads", "NVIDIA Caffe"),
+    IGNORED("DataParameter", "parser_threads", "NVIDIA Caffe"),
+    IGNORED("ImageDataParameter", "threads", "NVIDIA Caffe"),
+    IGNORED("ImageDataParameter", "cache", "NVIDIA Caffe"),
+    IGNORED("ImageDataParameter", "precache", "NVIDIA Caffe"),
+    IGNORED("ImageDataParameter", "prefetch", "a fork of Caffe"),
+    IGNORED("TransformationParameter", "use_gpu_transform", "NVIDIA Caffe"),
+    IGNORED("TransformationParameter", "img_rand_resize_test", "NVIDIA Caffe"),
+    /* what a Scale layer that follows does */
+    IGNORED("BatchNormParameter", "filler", "Intel Caffe"),
+    IGNORED("BatchNormParameter", "use_weight_bias", "Intel Caffe"),
+    /* what a solver shows */
+    IGNORED("SolverParameter", "show_per_class_result", "SSD"),
+
+    RENAMED("LossParameter", "class_weighting", "SegNet", "class_weight"),
+    RENAMED("DataParameter", "shuffle_data", "a fork of Caffe", "shuffle"),
+
+    REFUSED("BatchNormParameter", "stats_batch_size", "Intel Caffe",
+            "batch_norm_param { group: N } takes statistics over groups of N samples"),
+    REFUSED("BatchNormParameter", "relu", "Intel Caffe", "write a ReLU layer behind it"),
+    REFUSED("ConvolutionParameter", "relu", "Intel Caffe", "write a ReLU layer behind it"),
+    REFUSED("NetParameter", "bn_stats_batch_size", "Intel Caffe",
+            "batch_norm_param { group: N } in each BatchNorm layer takes statistics over groups of "
+            "N samples"),
+    REFUSED("DataParameter", "rand_skip_num", "a fork of Caffe", "leave it out"),
+    REFUSED("SolverParameter", "rampup_interval", "NVIDIA Caffe",
+            "warmup_iter: the same number, and warmup_start: rampup_lr / base_lr"),
+    REFUSED("SolverParameter", "rampup_lr", "NVIDIA Caffe",
+            "warmup_start: rampup_lr / base_lr, with warmup_iter"),
+    REFUSED("SolverParameter", "warmup_start_lr", "Intel Caffe",
+            "warmup_start: warmup_start_lr / base_lr, which is a factor"),
+    REFUSED("SolverParameter", "min_lr", "NVIDIA Caffe",
+            "no policy but cosine ends at a rate above 0 (lr_min)"),
+    REFUSED("SolverParameter", "larc", "NVIDIA Caffe",
+            "rates that follow the norms of layers are not built; leave it out for plain SGD"),
+    REFUSED("SolverParameter", "larc_policy", "NVIDIA Caffe", "it goes with larc; leave it out"),
+    REFUSED("SolverParameter", "larc_eta", "NVIDIA Caffe", "it goes with larc; leave it out"),
+    REFUSED("SolverParameter", "larc_turbo", "NVIDIA Caffe", "it goes with larc; leave it out"),
+    REFUSED("SolverParameter", "local_lr_auto", "Intel Caffe",
+            "rates that follow the norms of layers are not built; leave it out for plain SGD"),
+    REFUSED("SolverParameter", "local_gw_ratio", "Intel Caffe",
+            "it goes with local_lr_auto; leave it out"),
+    REFUSED("SolverParameter", "disabled_update", "Intel Caffe",
+            "lockstep time measures without a training"),
+    REFUSED("SolverParameter", "momentum_policy", "NVIDIA Caffe",
+            "momentum does not change during a training; give one value"),
+    REFUSED("SolverParameter", "max_momentum", "NVIDIA Caffe", "it goes with momentum_policy"),
+    REFUSED("SolverParameter", "momentum_power", "NVIDIA Caffe", "it goes with momentum_policy"),
+    REFUSED("SolverParameter", "test_offset", "a fork of Caffe",
+            "tests are at multiples of test_interval"),
+    REFUSED("SolverParameter", "eval_type", "SSD", "leave it out: the layers of the net say it"),
+    REFUSED("SolverParameter", "ap_version", "SSD", "leave it out"),
+    REFUSED("SolverParameter", "stagelr", "a fork of Caffe",
+            "lr_policy: \"multistep\" with gamma and a stepvalue at the end of each stage"),
+    REFUSED("SolverParameter", "stageiter", "a fork of Caffe",
+            "lr_policy: \"multistep\" with gamma and a stepvalue at the end of each stage"),
+    REFUSED("SolverParameter", "stepearly", "a fork of Caffe", "lr_policy: \"multistep\""),
+    REFUSED("SolverParameter", "plateau_winsize", "Intel Caffe",
+            "rates here depend on the iteration alone: lr_policy: \"multistep\" or \"cosine\""),
+    REFUSED("TransformationParameter", "img_rand_resize_lower", "NVIDIA Caffe",
+            "give new_height and new_width, and crop_size"),
+    REFUSED("TransformationParameter", "img_rand_resize_upper", "NVIDIA Caffe",
+            "give new_height and new_width, and crop_size"),
+    REFUSED("TransformationParameter", "rand_resize_ratio_lower", "NVIDIA Caffe",
+            "give new_height and new_width, and crop_size"),
+    REFUSED("TransformationParameter", "rand_resize_ratio_upper", "NVIDIA Caffe",
+            "give new_height and new_width, and crop_size"),
+    REFUSED("TransformationParameter", "horizontal_stretch_lower", "NVIDIA Caffe",
+            "leave it out, or stretch the pictures before the training"),
+    REFUSED("TransformationParameter", "horizontal_stretch_upper", "NVIDIA Caffe",
+            "leave it out, or stretch the pictures before the training"),
+    REFUSED("TransformationParameter", "vertical_stretch_lower", "NVIDIA Caffe",
+            "leave it out, or stretch the pictures before the training"),
+    REFUSED("TransformationParameter", "vertical_stretch_upper", "NVIDIA Caffe",
+            "leave it out, or stretch the pictures before the training"),
+    REFUSED("TransformationParameter", "allow_upscale", "NVIDIA Caffe",
+            "give new_height and new_width"),
+    REFUSED("TransformationParameter", "scale_factors", "PSPNet",
+            "pictures are not scaled by random factors; leave it out"),
+    REFUSED("InterpParameter", "use_blob_size", "a fork of Caffe",
+            "give the layer a second bottom, which has the size"),
+    REFUSED("ImageDataParameter", "label_type", "DeepLab",
+            "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"),
+    REFUSED("LayerParameter", "norm_param", "SSD", "it belongs to a Normalize layer"),
+    REFUSED("LayerParameter", "upsample_param", "SegNet",
+            "a Deconvolution layer with a bilinear filler, or Interp, enlarges; " PLUGIN),
+    REFUSED("LayerParameter", "seg_accuracy_param", "DeepLab",
+            "Accuracy with accuracy_param { ignore_label: 255 }, and MeanIoU"),
+};
+
+const struct ls_fork_field *ls_fork_field(const char *message, const char *field)
+{
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (strcmp(fields[i].field, field) == 0 &&
+            (fields[i].message == NULL || strcmp(fields[i].message, message) == 0))
+            return &fields[i];
+    return NULL;
+}
+
+/* ---- Layer types ----------------------------------------------------------------------------- */
+
+const struct ls_fork_type ls_fork_types[] = {
+    {"AnnotatedData", "SSD", "a Data layer reads pictures and labels; boxes need a plugin's loss"},
+    {"AssistedExcitation", "MobileNet-YOLO", PLUGIN},
+    {"Axpy", "SENet", "Scale with two bottoms and axis: 0, then Eltwise: SUM"},
+    {"BatchNormalization", "a fork of Caffe", "BatchNorm, then Scale with bias_term: true"},
+    {"BoxAnnotatorOHEM", "R-FCN", PLUGIN},
+    {"ConvolutionDepthwise", "a fork of Caffe", "Convolution with group: num_output"},
+    {"CuDNNBatchNorm", "a fork of Caffe", "BatchNorm"},
+    {"DeformableConvolution", "Deformable R-FCN", PLUGIN},
+    {"DenseCRF", "DeepLab", "it belongs behind the net, as a program that reads its scores"},
+    {"DenseImageData", "SegNet", "a Data layer with backend: IMAGE_PAIRS"},
+    {"DepthwiseConvolution", "a fork of Caffe", "Convolution with group: num_output"},
+    {"DetectNetTransformation", "NVIDIA Caffe", PLUGIN},
+    {"DetectionEvaluate", "SSD", "leave it out, and count with DetectionOutput's boxes"},
+    {"DetectionOutput", "SSD", PLUGIN},
+    {"DiceLoss", "a fork of Caffe", PLUGIN},
+    {"EvalDetection", "YOLO", PLUGIN},
+    {"ImageLabelmapData", "a fork of Caffe", "a Data layer with backend: IMAGE_PAIRS"},
+    {"ImageSegData", "DeepLab", "a Data layer with backend: IMAGE_PAIRS"},
+    {"L1Loss", "a fork of Caffe", "Eltwise with coeff 1, -1, AbsVal and a loss_weight"},
+    {"LaneData", "a fork of Caffe", "a Data layer with backend: IMAGE_PAIRS"},
+    {"MultiBoxLoss", "SSD", PLUGIN},
+    {"Mult", "a fork of Caffe", "Eltwise with operation: PROD"},
+    {"Noise", "a fork of Caffe", PLUGIN},
+    {"Normalize", "SSD", PLUGIN},
+    {"PSROIPooling", "R-FCN", PLUGIN},
+    {"Permute", "SSD", PLUGIN},
+    {"PriorBox", "SSD", PLUGIN},
+    {"ROIPooling", "Fast R-CNN", PLUGIN},
+    {"ReLU6", "a fork of Caffe", "ReLU, then Clip with min: 0 max: 6"},
+    {"RegionLoss", "YOLO", PLUGIN},
+    {"Reorg", "YOLO", PLUGIN},
+    {"SELU", "a fork of Caffe", "ELU with alpha: 1.6732632, then Power with scale: 1.050701"},
+    {"SeLu", "a fork of Caffe", "ELU with alpha: 1.6732632, then Power with scale: 1.050701"},
+    {"SeLuDropout", "a fork of Caffe", "Dropout"},
+    {"SegAccuracy", "DeepLab", "Accuracy with ignore_label, and MeanIoU"},
+    {"SegmentationEvaluate", "a fork of Caffe", "Accuracy with ignore_label, and MeanIoU"},
+    {"ShuffleChannel", "ShuffleNet", PLUGIN},
+    {"SmoothL1Loss", "Fast R-CNN", PLUGIN},
+    {"SmoothL1LossOHEM", "R-FCN", PLUGIN},
+    {"SoftmaxWithLossOHEM", "R-FCN", "SoftmaxWithLoss; its losses of positions need a plugin"},
+    {"SpatialDropout", "Intel Caffe", PLUGIN},
+    {"TRT", "NVIDIA Caffe", "the definition that was compiled has the layers themselves"},
+    {"Upsample", "SegNet", "Deconvolution with a bilinear filler, or Interp, enlarges"},
+    {"VideoData", "a fork of Caffe", "backend: NPY reads tensors of any shape"},
+    {"YoloDetectionOutput", "YOLO", PLUGIN},
+    {"YoloSeg", "MobileNet-YOLO", PLUGIN},
+    {"Yolov3", "MobileNet-YOLO", PLUGIN},
+    {"Yolov3DetectionOutput", "MobileNet-YOLO", PLUGIN},
+    {NULL, NULL, NULL},
+};
+
+const struct ls_fork_type *ls_fork_type(const char *type)
+{
+    for (const struct ls_fork_type *known = ls_fork_types; known->type != NULL; known++)
+        if (strcmp(known->type, type) == 0)
+            return known;
+    return NULL;
+}
+
+/* ---- Python layers --------------------------------------------------------------------------- */
+
+#define PAIRS(pictures, maps, mean)                                                                \
+    "type: \"Data\" data_param { backend: IMAGE_PAIRS source: \"" pictures                         \
+    "\" label_source: \"" maps "\" batch_size: 1 shuffle: true } " mean                            \
+    "; maps are pictures whose pixels are classes"
+#define MEAN "transform_param { mean_value: [104.00699, 116.66877, 122.67892] }"
+
+static const struct {
+    const char *module, *layer; /* NULL: any */
+    const char *hint;
+} python_layers[] = {
+    {"voc_layers", NULL, PAIRS("VOC2011/JPEGImages", "VOC2011/SegmentationClass", MEAN)},
+    {"siftflow_layers", NULL, PAIRS("SiftFlow/Images", "SiftFlow/SemanticLabels", MEAN)},
+    {"nyud_layers", NULL, PAIRS("nyud/images", "nyud/segmentation", MEAN)},
+    {"pascalcontext_layers", NULL, PAIRS("VOC2010/JPEGImages", "pascal-context/trainval", MEAN)},
+    {NULL, "ImageSegDataLayer",
+     "type: \"Data\" data_param { backend: IMAGE_PAIRS source: \"pictures\" label_source: \"maps\" "
+     "}"},
+    {NULL, "RoIDataLayer",
+     "it draws pictures and their boxes: an Input layer takes data, im_info and gt_boxes from a "
+     "program (docs/caffe.md)"},
+    {NULL, "AnchorTargetLayer",
+     "write it as a plugin that gives each anchor its label and target: --plugin FILE "
+     "(docs/caffe.md)"},
+    {NULL, "ProposalLayer",
+     "write it as a plugin that turns scores and boxes into rois: --plugin FILE (docs/caffe.md)"},
+    {NULL, "ProposalTargetLayer",
+     "write it as a plugin that draws rois and their targets: --plugin FILE (docs/caffe.md)"},
+    {NULL, "EuclideanLossLayer", "the type EuclideanLoss does the same"},
+};
+
+const char *ls_fork_python_hint(const char *module, const char *layer)
+{
+    for (size_t i = 0; i < sizeof python_layers / sizeof python_layers[0]; i++)
+        if ((python_layers[i].module == NULL ||
+             (module != NULL && strcmp(python_layers[i].module, module) == 0)) &&
+            (python_layers[i].layer == NULL ||
+             (layer != NULL && strcmp(python_layers[i].layer, layer) == 0)))
+            return python_layers[i].hint;
+    return "write it in C as a plugin, a layer type of your own: --plugin FILE (docs/caffe.md)";
+}

@@ -1,0 +1,145 @@
+/* Fields of forks of Caffe: read over with one warning, taken under another name, or refused with
+ * what to write instead; and unknown fields told in groups.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "schema/forks.h"
+#include "schema/text_format.h"
+#include "support/support.h"
+
+#define NET    (&lockstep__net_parameter__descriptor)
+#define SOLVER (&lockstep__solver_parameter__descriptor)
+
+/* Reads `text` and holds its problems, its warning, and what was read against what is wanted. */
+static void expect(const ProtobufCMessageDescriptor *type, const char *text, const char *problems,
+                   const char *warning, const char *read)
+{
+    struct ls_error error = {0};
+    struct ls_definition *definition = NULL;
+    char found[4096];
+    struct ls_text canonical = {0};
+    int status = ls_text_read_partly("f", text, strlen(text), type, &definition, &error);
+    ls_error_format(&error, found, sizeof found);
+    assert_string_equal(found, problems);
+    assert_int_equal(status, problems[0] == '\0' ? 0 : LOCKSTEP_DEFINITION);
+    assert_non_null(definition);
+    assert_string_equal(definition->warning != NULL ? definition->warning : "", warning);
+    if (read != NULL) {
+        ls_text_write(definition->message, &canonical);
+        assert_string_equal(canonical.data, read);
+    }
+    ls_text_free(&canonical);
+    ls_definition_free(definition);
+}
+
+static void one_field_in_many_layers(void **state)
+{
+    (void)state;
+    expect(NET,
+           "layer { name: 'a' zap { x: 1 } type: 'ReLU' }\n"
+           "layer { zap { x: [2] } zap { } }\nlayer { type: 'TanH' convolution_param { zap: 3 } }",
+           "f:1:19: unknown field 'zap' in LayerParameter of 2 layers, the first 'a' (ReLU)\n"
+           "f:3:42: unknown field 'zap' in ConvolutionParameter of layer '' (TanH)",
+           "", NULL);
+    expect(NET, "layers { name: 'a' zap: 1 type: RELU }\nlayers { name: 'b' zap: 1 }",
+           "f:1:20: unknown field 'zap' in V1LayerParameter of 2 layers, the first 'a' (RELU)", "",
+           NULL);
+    expect(SOLVER, "zap: 1 zap: 2", "f:1:1: unknown field 'zap' in SolverParameter, 2 times", "",
+           NULL);
+}
+
+static void fields_that_change_nothing(void **state)
+{
+    (void)state;
+    expect(NET,
+           "default_forward_type: FLOAT16\n"
+           "layer { quantization_param { bw: 8 fl: [1, 2] } }\n"
+           "layer { engine: \"MKLDNN:CPU\" quantization_param { } convolution_param { engine: "
+           "MKL2017 } }",
+           "",
+           "f:1:1: fields of forks that change no number are ignored: default_forward_type "
+           "(NVIDIA Caffe; 1 time), quantization_param (Ristretto; 2 times), engine (Intel Caffe; "
+           "1 time), engine MKL2017 (1 time)",
+           "layer {\n}\nlayer {\n  convolution_param {\n    engine: DEFAULT\n  }\n}\n");
+    /* an engine is any word, but no number */
+    expect(NET, "layer { lrn_param { engine: 17 } }",
+           "f:1:29: field 'engine' takes one of DEFAULT, CAFFE, CUDNN, found '17'", "", NULL);
+}
+
+static void fields_of_other_names(void **state)
+{
+    (void)state;
+    expect(NET, "layer { loss_param { class_weighting: 0.5 class_weighting: 2 } }", "", "",
+           "layer {\n  loss_param {\n    class_weight: 0.5\n    class_weight: 2\n  }\n}\n");
+}
+
+static void fields_that_are_refused(void **state)
+{
+    (void)state;
+    expect(NET, "layer { name: 'n' batch_norm_param { relu: true } }",
+           "f:1:38: unknown field 'relu' in BatchNormParameter of layer 'n'. hint: it is of Intel "
+           "Caffe: write a ReLU layer behind it",
+           "", NULL);
+    /* what is known of a fork is said instead of a name that looks alike */
+    const struct ls_fork_field *field = ls_fork_field("LayerParameter", "norm_param");
+    assert_int_equal(field->effect, LS_FORK_REFUSED);
+    assert_null(ls_fork_field("ConvolutionParameter", "norm_param"));
+    assert_non_null(ls_fork_type("ROIPooling"));
+    assert_null(ls_fork_type("Convolution"));
+    for (const struct ls_fork_type *type = ls_fork_types; type->type != NULL; type++)
+        assert_true(type->fork[0] != '\0' && type->hint[0] != '\0');
+}
+
+/* The layers in which something was not understood are known. */
+static void damage(void **state)
+{
+    (void)state;
+    static const char text[] = "layer { name: 'a' quantization_param { } }\n"
+                               "layer { name: 'b' zap: 1 }\n"
+                               "layer { name: 'c' convolution_param { pad: 'x' } }";
+    struct ls_definition *definition = NULL;
+    assert_int_equal(ls_text_read_partly("f", text, strlen(text), NET, &definition, NULL),
+                     LOCKSTEP_DEFINITION);
+    const Lockstep__NetParameter *net = (const Lockstep__NetParameter *)definition->message;
+    assert_false(ls_definition_is_damaged(definition, net->layer[0]));
+    assert_true(ls_definition_is_damaged(definition, net->layer[1]));
+    assert_true(ls_definition_is_damaged(definition, net->layer[2]));
+    ls_definition_free(definition);
+}
+
+/* The keys of a plugin's parameters are its own. */
+static void settings(void **state)
+{
+    (void)state;
+    expect(NET, "layer { plugin_param { size: 3 mode: \"fa\" 'st' w: [1, -2.5e3, x] on: true } }",
+           "", "",
+           "layer {\n  plugin_param {\n"
+           "    set {\n      key: \"size\"\n      value: \"3\"\n    }\n"
+           "    set {\n      key: \"mode\"\n      value: \"fast\"\n    }\n"
+           "    set {\n      key: \"w\"\n      value: \"1\"\n      value: \"-2.5e3\"\n      value: "
+           "\"x\"\n    }\n"
+           "    set {\n      key: \"on\"\n      value: \"true\"\n    }\n"
+           "  }\n}\n");
+    struct ls_definition *definition = NULL;
+    static const char *const broken[] = {
+        "layer { plugin_param { a { } } }", "layer { plugin_param { a: [1 2] } }",
+        "layer { plugin_param { a: } }", "layer { plugin_param { a: [] } }"};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
+        assert_int_equal(ls_text_read("f", broken[i], strlen(broken[i]), NET, &definition, NULL),
+                         LOCKSTEP_DEFINITION);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_field_in_many_layers),
+        cmocka_unit_test(fields_that_change_nothing),
+        cmocka_unit_test(fields_of_other_names),
+        cmocka_unit_test(fields_that_are_refused),
+        cmocka_unit_test(damage),
+        cmocka_unit_test(settings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
