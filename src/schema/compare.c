@@ -17,7 +17,7 @@ static const char *const rates_of_solver[] = {
     "base_lr",         "lr_policy",        "gamma",           "power",        "stepsize",
     "stepvalue",       "step_epoch",       "stepvalue_epoch", "lr_min",       "pct_start",
     "div_factor",      "final_div_factor", "warmup_iter",     "warmup_epoch", "warmup_start",
-    "base_batch_size", "lr_scaling",
+    "base_batch_size", "lr_scaling",       "warmup_start_lr", "stagelr",      "stageiter",
 };
 /* and length, display, tests, snapshots. */
 static const char *const allowed_of_solver[] = {

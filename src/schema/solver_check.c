@@ -42,6 +42,9 @@ static const struct range {
     {"warmup_iter", 0, INFINITY, false, false},
     {"warmup_epoch", 0, INFINITY, false, true},
     {"warmup_start", 0, 1, false, false},
+    {"warmup_start_lr", 0, INFINITY, false, true},
+    {"stagelr", 0, INFINITY, false, true},
+    {"stageiter", 0, INFINITY, false, false},
     {"lr_min", 0, INFINITY, false, true},
     {"pct_start", 0, 1, false, false},
     {"div_factor", 1, INFINITY, false, true},
@@ -97,9 +100,10 @@ static int check_range(struct ls_solver_reading *reading, const struct range *ra
 static int check_pairs(struct ls_solver_reading *reading)
 {
     static const char *const pairs[][2] = {
-        {"max_iter", "max_epoch"},        {"stepsize", "step_epoch"},
-        {"stepvalue", "stepvalue_epoch"}, {"test_interval", "test_interval_epoch"},
-        {"snapshot", "snapshot_epoch"},   {"warmup_iter", "warmup_epoch"},
+        {"max_iter", "max_epoch"},           {"stepsize", "step_epoch"},
+        {"stepvalue", "stepvalue_epoch"},    {"test_interval", "test_interval_epoch"},
+        {"snapshot", "snapshot_epoch"},      {"warmup_iter", "warmup_epoch"},
+        {"warmup_start", "warmup_start_lr"},
     };
     int status = 0;
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)

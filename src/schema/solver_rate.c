@@ -21,13 +21,14 @@ static const struct policy {
     {"sigmoid", {"gamma", "stepsize|step_epoch"}, {NULL}},
     {"cosine", {NULL}, {"lr_min"}},
     {"onecycle", {NULL}, {"pct_start", "div_factor", "final_div_factor"}},
+    {"multifixed", {"stagelr", "stageiter"}, {NULL}},
 };
 enum { POLICIES = sizeof policies / sizeof policies[0] };
 
 /* All fields that belong to some policies only. */
 static const char *const policy_fields[] = {
-    "gamma",           "power",  "stepsize",  "step_epoch", "stepvalue",
-    "stepvalue_epoch", "lr_min", "pct_start", "div_factor", "final_div_factor",
+    "gamma",  "power",     "stepsize",   "step_epoch",       "stepvalue", "stepvalue_epoch",
+    "lr_min", "pct_start", "div_factor", "final_div_factor", "stagelr",   "stageiter",
 };
 
 /* NULL for a name that is not in the table. */
@@ -121,9 +122,17 @@ static int check_steps(struct ls_solver_reading *reading)
     for (size_t i = 1; i < solver->n_stepvalue_epoch; i++)
         if (!(solver->stepvalue_epoch[i] > solver->stepvalue_epoch[i - 1]))
             wrong = "stepvalue_epoch";
-    if (wrong == NULL)
+    for (size_t i = 1; i < solver->n_stageiter; i++)
+        if (solver->stageiter[i] <= solver->stageiter[i - 1])
+            wrong = "stageiter";
+    if (wrong != NULL)
+        return ls_solver_problem(reading, wrong, NULL, "the values of %s must ascend", wrong);
+    if (solver->n_stagelr == solver->n_stageiter)
         return 0;
-    return ls_solver_problem(reading, wrong, NULL, "the values of %s must ascend", wrong);
+    return ls_solver_problem(reading, solver->n_stageiter > 0 ? "stageiter" : "stagelr",
+                             "one of both for each stage",
+                             "stagelr is given %zu times and stageiter %zu times",
+                             solver->n_stagelr, solver->n_stageiter);
 }
 
 /* lr_scaling and base_batch_size make sense together only. */
@@ -147,14 +156,18 @@ int ls_solver_check_rate(struct ls_solver_reading *reading)
     status = status != 0 ? status : found;
     found = check_scaling(reading);
     status = status != 0 ? status : found;
-    if (!solver->has_base_lr)
+    bool stages = solver->lr_policy != NULL && strcmp(solver->lr_policy, "multifixed") == 0;
+    if (!solver->has_base_lr && !stages)
         status = ls_solver_problem(reading, NULL, "write base_lr: 0.01, or another rate",
                                    "the solver has no base_lr");
     if (solver->has_lr_min && solver->lr_min > solver->base_lr)
         status = ls_solver_problem(reading, "lr_min", NULL, "lr_min is larger than base_lr");
     bool warms = solver->warmup_iter > 0 || (solver->has_warmup_epoch && solver->warmup_epoch > 0);
-    if (solver->has_warmup_start && !warms)
-        ls_solver_warn(reading, "warmup_start",
-                       "warmup_start does nothing without warmup_iter or warmup_epoch");
+    const char *start = solver->has_warmup_start      ? "warmup_start"
+                        : solver->has_warmup_start_lr ? "warmup_start_lr"
+                                                      : NULL;
+    if (start != NULL && !warms)
+        ls_solver_warn(reading, start, "%s does nothing without warmup_iter or warmup_epoch",
+                       start);
     return status;
 }

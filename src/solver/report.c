@@ -172,7 +172,10 @@ static void report_rate(struct ls_trainer *trainer)
             schedule->lr_scale,
             ll(trainer->train->batching.batch * trainer->train->batching.iter_size),
             solver->base_batch_size);
-    if (schedule->warmup > 0)
+    if (schedule->warmup > 0 && schedule->warmup_rate >= 0)
+        SAY("Warm-up over %lld iterations, from the rate %.6g", ll(schedule->warmup),
+            schedule->warmup_rate);
+    else if (schedule->warmup > 0)
         SAY("Warm-up over %lld iterations, from %.6g of the rate", ll(schedule->warmup),
             schedule->warmup_start);
     if (!solver->has_random_seed || solver->random_seed < 0)

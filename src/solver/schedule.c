@@ -10,7 +10,10 @@
  *                SGDR, 2017, without restarts)
  *     onecycle   from base / div_factor up to base in the first pct_start of the run, then down to
  *                base / div_factor / final_div_factor, both along a cosine    (Smith, Topin 2019)
- * A warm-up multiplies any of them by warmup_start + (1 - warmup_start) (t + 1) / warmup.
+ *     multifixed the rate of the first stage whose stageiter is t or more, else of the last one
+ *                (Intel's fork)
+ * A warm-up multiplies any of them by warmup_start + (1 - warmup_start) (t + 1) / warmup; with
+ * warmup_start_lr it is Intel's, from that rate at t = 0 to base at t = warmup, instead of them.
  *
  * Powers and cosines come from SLEEF's deterministic functions: the C library's may differ between
  * systems in the last bit.
@@ -63,6 +66,14 @@ static int64_t steps_passed(const struct ls_schedule *schedule, int64_t iteratio
     return passed;
 }
 
+static double stage_rate(const struct ls_schedule *schedule, int64_t iteration)
+{
+    size_t stage = 0;
+    while (stage + 1 < schedule->stage_count && iteration > schedule->stage_end[stage])
+        stage++;
+    return schedule->stage_rate[stage];
+}
+
 static double policy_rate(const struct ls_schedule *schedule, int64_t iteration)
 {
     double base = schedule->base_lr, t = (double)iteration, x;
@@ -88,12 +99,17 @@ static double policy_rate(const struct ls_schedule *schedule, int64_t iteration)
         return anneal(base, schedule->lr_min, x < 1 ? x : 1);
     case LS_POLICY_ONECYCLE:
         return onecycle(schedule, t);
+    case LS_POLICY_MULTIFIXED:
+        return stage_rate(schedule, iteration);
     }
     return base;
 }
 
 double ls_schedule_rate(const struct ls_schedule *schedule, int64_t iteration)
 {
+    double t = (double)iteration, warmup = (double)schedule->warmup;
+    if (iteration < schedule->warmup && schedule->warmup_rate >= 0)
+        return (t * schedule->base_lr + (warmup - t) * schedule->warmup_rate) / warmup;
     double rate = policy_rate(schedule, iteration);
     if (iteration < schedule->warmup)
         rate *= schedule->warmup_start +
@@ -114,7 +130,8 @@ static const struct {
                 {"poly", LS_POLICY_POLY},
                 {"sigmoid", LS_POLICY_SIGMOID},
                 {"cosine", LS_POLICY_COSINE},
-                {"onecycle", LS_POLICY_ONECYCLE}};
+                {"onecycle", LS_POLICY_ONECYCLE},
+                {"multifixed", LS_POLICY_MULTIFIXED}};
 
 static int find_policy(struct ls_schedule *schedule, const Lockstep__SolverParameter *solver,
                        struct ls_error *error)
@@ -168,6 +185,23 @@ static int set_steps(struct ls_schedule *schedule, const Lockstep__SolverParamet
     return 0;
 }
 
+static int set_stages(struct ls_schedule *schedule, const Lockstep__SolverParameter *solver,
+                      struct ls_error *error)
+{
+    size_t count = solver->n_stagelr; /* as many as stageiter; the schema has seen to it */
+    schedule->stage_rate = ls_alloc(count + 1, sizeof *schedule->stage_rate);
+    schedule->stage_end = ls_alloc(count + 1, sizeof *schedule->stage_end);
+    if (schedule->stage_rate == NULL || schedule->stage_end == NULL)
+        return ls_fail_memory(error, "a schedule");
+    schedule->stage_count = count;
+    for (size_t i = 0; i < count && i < solver->n_stageiter; i++) {
+        schedule->stage_rate[i] = (double)solver->stagelr[i] * schedule->lr_scale;
+        schedule->stage_end[i] = solver->stageiter[i];
+    }
+    return 0;
+}
+
+/* What the batch makes of the solver's rates. */
 static void scale_rate(struct ls_schedule *schedule, const Lockstep__SolverParameter *solver,
                        int64_t update_samples)
 {
@@ -181,6 +215,8 @@ static void scale_rate(struct ls_schedule *schedule, const Lockstep__SolverParam
     }
     schedule->lr_scale = factor;
     schedule->base_lr = (double)solver->base_lr * factor;
+    schedule->warmup_rate =
+        solver->has_warmup_start_lr ? (double)solver->warmup_start_lr * factor : -1;
 }
 
 int ls_schedule_init(struct ls_schedule *schedule, const struct ls_definition *definition,
@@ -206,6 +242,7 @@ int ls_schedule_init(struct ls_schedule *schedule, const struct ls_definition *d
     LS_TRY(find_policy(schedule, solver, error));
     LS_TRY(set_steps(schedule, solver, per_epoch, error));
     scale_rate(schedule, solver, update_samples);
+    LS_TRY(set_stages(schedule, solver, error));
     schedule->max_iter =
         solver->has_max_epoch ? updates((double)solver->max_epoch, per_epoch) : solver->max_iter;
     schedule->warmup = solver->has_warmup_epoch ? updates((double)solver->warmup_epoch, per_epoch)
@@ -222,5 +259,7 @@ int ls_schedule_init(struct ls_schedule *schedule, const struct ls_definition *d
 void ls_schedule_free(struct ls_schedule *schedule)
 {
     ls_free(schedule->stepvalue);
+    ls_free(schedule->stage_rate);
+    ls_free(schedule->stage_end);
     *schedule = (struct ls_schedule){0};
 }

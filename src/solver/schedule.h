@@ -23,7 +23,8 @@ enum ls_policy {
     LS_POLICY_POLY,
     LS_POLICY_SIGMOID,
     LS_POLICY_COSINE,
-    LS_POLICY_ONECYCLE
+    LS_POLICY_ONECYCLE,
+    LS_POLICY_MULTIFIXED
 };
 
 struct ls_schedule {
@@ -36,6 +37,10 @@ struct ls_schedule {
     size_t stepvalue_count;
     int64_t warmup;      /* updates; 0: none */
     double warmup_start; /* factor before the first of them */
+    double warmup_rate;  /* instead: the rate that it begins at; below 0: the factor holds */
+    double *stage_rate;  /* multifixed: rates, and the last updates that have them */
+    int64_t *stage_end;
+    size_t stage_count;
     int64_t max_iter;
     int64_t test_interval, snapshot_interval, display; /* 0: never */
 };

@@ -1,0 +1,149 @@
+/* Learning rates: each policy against its formula, as Caffe and the forks have it.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/schedule.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "support/support.h"
+
+static struct ls_schedule schedule;
+
+static void begin(Lockstep__SolverParameter *solver, const char *policy)
+{
+    lockstep__solver_parameter__init(solver);
+    solver->lr_policy = (char *)policy;
+    solver->base_lr = 0.5F;
+    solver->max_iter = 100;
+    solver->gamma = 0.75F;
+    solver->power = 1.5F;
+    solver->stepsize = 7;
+}
+
+static void make(const Lockstep__SolverParameter *solver, int64_t samples)
+{
+    struct ls_error error = {0};
+    ls_schedule_free(&schedule);
+    assert_int_equal(ls_schedule_init(&schedule, NULL, solver, samples, 0, &error), 0);
+}
+
+static void expect(int64_t iteration, double rate)
+{
+    double found = ls_schedule_rate(&schedule, iteration);
+    if (!(fabs(found - rate) <= 1e-12 * fabs(rate)))
+        fail_msg("update %lld: %.17g, not %.17g", (long long)iteration, found, rate);
+}
+
+/* SGDSolver::GetLearningRate, policy by policy. */
+static void policies_of_caffe(void **state)
+{
+    (void)state;
+    Lockstep__SolverParameter solver;
+    static const char *const names[] = {"fixed", "step", "exp", "inv", "poly", "sigmoid"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        begin(&solver, names[i]);
+        make(&solver, 1);
+        for (int t = 0; t < 100; t++) {
+            double factor[] = {1,
+                               pow(0.75, t / 7),
+                               pow(0.75, t),
+                               pow(1 + 0.75 * t, -1.5),
+                               pow(1 - t / 100.0, 1.5),
+                               1 / (1 + exp(-0.75 * (t - 7)))};
+            expect(t, 0.5 * factor[i]);
+        }
+    }
+}
+
+/* Caffe's current_step grows by one in each update whose number has reached the next value. */
+static void steps_at_given_updates(void **state)
+{
+    (void)state;
+    Lockstep__SolverParameter solver;
+    int32_t values[] = {3, 4, 10};
+    begin(&solver, "multistep");
+    solver.n_stepvalue = 3;
+    solver.stepvalue = values;
+    make(&solver, 1);
+    int current = 0;
+    for (int t = 0; t < 20; t++) {
+        if (current < 3 && t >= values[current])
+            current++;
+        expect(t, 0.5 * pow(0.75, current));
+    }
+}
+
+/* A stage's rate holds up to its stageiter, that update included; the last one's for ever. */
+static void stages_with_rates_of_their_own(void **state)
+{
+    (void)state;
+    Lockstep__SolverParameter solver;
+    float rates[] = {0.25F, 1, 0.125F};
+    int32_t ends[] = {2, 5, 8};
+    begin(&solver, "multifixed");
+    solver.n_stagelr = solver.n_stageiter = 3;
+    solver.stagelr = rates;
+    solver.stageiter = ends;
+    make(&solver, 1);
+    static const double wanted[] = {.25, .25, .25, 1, 1, 1, .125, .125, .125, .125, .125};
+    for (int t = 0; t < 11; t++)
+        expect(t, wanted[t]);
+}
+
+/* A rate to begin with, and a factor, are two things: with base_lr 0.5 a rate of 0.1 is the factor
+ * 0.2. Intel's warm-up replaces the policy; ours multiplies it, and ends one update earlier. */
+static void warm_ups(void **state)
+{
+    (void)state;
+    Lockstep__SolverParameter solver;
+    begin(&solver, "exp");
+    solver.has_warmup_iter = solver.has_warmup_start_lr = 1;
+    solver.warmup_iter = 4;
+    solver.warmup_start_lr = 0.125F;
+    make(&solver, 1);
+    for (int t = 0; t < 4; t++)
+        expect(t, (t * 0.5 + (4 - t) * 0.125) / 4);
+    expect(4, 0.5 * pow(0.75, 4));
+    solver.has_warmup_start_lr = 0;
+    solver.has_warmup_start = 1;
+    solver.warmup_start = 0.25F;
+    make(&solver, 1);
+    for (int t = 0; t < 4; t++)
+        expect(t, 0.5 * pow(0.75, t) * (0.25 + 0.75 * (t + 1) / 4));
+}
+
+/* A larger batch raises all rates that a solver names. */
+static void a_batch_scales_all_rates(void **state)
+{
+    (void)state;
+    Lockstep__SolverParameter solver;
+    float rates[] = {0.25F, 1};
+    int32_t ends[] = {2, 5};
+    begin(&solver, "multifixed");
+    solver.n_stagelr = solver.n_stageiter = 2;
+    solver.stagelr = rates;
+    solver.stageiter = ends;
+    solver.has_warmup_iter = solver.has_warmup_start_lr = solver.has_base_batch_size = 1;
+    solver.warmup_iter = 2;
+    solver.warmup_start_lr = 0.125F;
+    solver.base_batch_size = 64;
+    solver.lr_scaling = LOCKSTEP__SOLVER_PARAMETER__LEARNING_RATE_SCALING__LINEAR;
+    make(&solver, 128);
+    expect(0, 0.25);
+    expect(1, (1 + 0.25) / 2);
+    expect(2, 0.5);
+    expect(3, 2);
+    ls_schedule_free(&schedule);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(policies_of_caffe),
+        cmocka_unit_test(steps_at_given_updates),
+        cmocka_unit_test(stages_with_rates_of_their_own),
+        cmocka_unit_test(warm_ups),
+        cmocka_unit_test(a_batch_scales_all_rates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
