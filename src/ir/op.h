@@ -146,6 +146,10 @@ struct ls_resize_attr {
     int64_t begin, end; /* how much of x is left out at either end of both axes */
 };
 
+struct ls_upsample_attr {
+    int64_t factor[2]; /* rows, columns */
+};
+
 struct ls_crop_attr {
     int64_t offset[LS_RANK_MAX]; /* an axis each; 0 along axis 0 */
 };
@@ -246,6 +250,7 @@ struct ls_op {
         struct ls_mean_iou_attr mean_iou;
         struct ls_eltwise_attr eltwise;
         struct ls_resize_attr resize;
+        struct ls_upsample_attr upsample;
         struct ls_crop_attr crop;
         struct ls_tile_attr tile;
         struct ls_reduction_attr reduction;

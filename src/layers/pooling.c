@@ -9,7 +9,8 @@
  * padding behind the input is left out, axis by axis. So the windows may reach beyond the input on
  * the far sides. All this is Caffe's pooling_param, which knows two spatial axes; for one and three
  * kernel_size, stride and pad are given once, or once for each axis, as for a Convolution.
- * STOCHASTIC and the second top (where the maxima were) are refused.
+ * The second top, of MAX alone, says where the maxima were: the place in the plane, row by row, as
+ * a whole number, -1 where a window has no maximum. Upsample layers read it. STOCHASTIC is refused.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/extent.h"
@@ -180,10 +181,9 @@ static int check_method(const struct ls_layer *layer, struct ls_error *error)
     if (p->pool == LOCKSTEP__POOLING_PARAMETER__POOL_METHOD__STOCHASTIC)
         status = ls_layer_fail(layer, error, p, "pool", "use MAX or AVE",
                                "pool: STOCHASTIC is not supported");
-    if (layer->tops > 1)
-        status = ls_layer_fail(layer, error, NULL, "top", "remove it",
-                               "a second top of a Pooling layer (where the maxima were) is not "
-                               "supported");
+    if (layer->tops > 1 && p->pool != LOCKSTEP__POOLING_PARAMETER__POOL_METHOD__MAX)
+        status = ls_layer_fail(layer, error, NULL, "top", "remove it, or pool the maximum",
+                               "only pool: MAX has a second top, which says where the maxima were");
     return status;
 }
 
@@ -223,11 +223,12 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     struct pooling *state = layer->state;
     struct ls_graph *graph = layer->graph;
     struct ls_value *y = ls_layer_make_top(layer, 0, &state->top, layer->bottom[0]);
-    if (state->attr.method == LS_POOL_MAX && graph->training && layer->bottom[0]->needs_grad) {
+    if (layer->tops > 1)
+        state->index = ls_layer_make_top(layer, 1, &state->top, layer->bottom[0]);
+    else if (state->attr.method == LS_POOL_MAX && graph->training && layer->bottom[0]->needs_grad)
         state->index = ls_layer_make_side(layer, "index", y);
-        if (state->index != NULL)
-            state->index->type = LS_I32;
-    }
+    if (state->index != NULL)
+        state->index->type = LS_I32;
     struct ls_op *op = ls_graph_op(graph, LS_OP_POOLING);
     ls_op_in(graph, op, layer->bottom[0]);
     ls_op_out(graph, op, y);

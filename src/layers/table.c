@@ -56,7 +56,8 @@
     LAYER(sync_batch_norm)                                                                         \
     LAYER(tanh)                                                                                    \
     LAYER(threshold)                                                                               \
-    LAYER(tile)
+    LAYER(tile)                                                                                    \
+    LAYER(upsample)
 
 #define LAYER_DECLARE(name) extern const struct ls_layer_type ls_layer_##name;
 #define LAYER_ENTRY(name)   &ls_layer_##name,

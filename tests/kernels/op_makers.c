@@ -422,6 +422,39 @@ static void make_resize(struct op_scene *scene)
     scene_out(scene, scene->op.kind == LS_OP_RESIZE ? y : x);
 }
 
+static void make_upsample(struct op_scene *scene)
+{
+    const struct ls_shape x = scene_shape(scene, 4, 4);
+    struct ls_shape y = x;
+    for (int a = 0; a < 2; a++) {
+        scene->op.attr.upsample.factor[a] = scene_draw(scene, 1, 3);
+        y.dim[2 + a] *= scene->op.attr.upsample.factor[a];
+    }
+    scene_in(scene, scene->op.kind == LS_OP_UPSAMPLE ? x : y, -1, 1);
+    scene_out(scene, scene->op.kind == LS_OP_UPSAMPLE ? y : x);
+}
+
+/* Places as those of the maxima of windows of 2 x 2 that do not overlap; some have none. */
+static void make_unpool(struct op_scene *scene)
+{
+    const struct ls_shape x = scene_shape(scene, 4, 4);
+    struct ls_shape y = x;
+    y.dim[2] = 2 * x.dim[2] - scene_draw(scene, 0, 1);
+    y.dim[3] = 2 * x.dim[3] - scene_draw(scene, 0, 1);
+    scene_in(scene, scene->op.kind == LS_OP_UNPOOL ? x : y, -1, 1);
+    float *index = scene_in(scene, x, 0, 1);
+    scene->in[scene->op.inputs - 1]->type = LS_I32;
+    for (int64_t i = 0; i < ls_shape_size(&x); i++) {
+        const int64_t row = 2 * (i / x.dim[3] % x.dim[2]), column = 2 * (i % x.dim[3]);
+        const int64_t down = row + 1 < y.dim[2] ? scene_draw(scene, 0, 1) : 0;
+        const int64_t along = column + 1 < y.dim[3] ? scene_draw(scene, 0, 1) : 0;
+        const bool none = scene_draw(scene, 0, 9) == 0;
+        const int32_t at = none ? -1 : (int32_t)((row + down) * y.dim[3] + column + along);
+        memcpy(&index[i], &at, sizeof at);
+    }
+    scene_out(scene, scene->op.kind == LS_OP_UNPOOL ? y : x);
+}
+
 static void make_argmax(struct op_scene *scene)
 {
     const struct ls_shape x = scene_shape(scene, 2, 4);
@@ -615,6 +648,10 @@ void (*const op_makers[LS_OP_KINDS])(struct op_scene *scene) = {
     [LS_OP_ARGMAX] = make_argmax,
     [LS_OP_RESIZE] = make_resize,
     [LS_OP_RESIZE_BACKWARD] = make_resize,
+    [LS_OP_UPSAMPLE] = make_upsample,
+    [LS_OP_UPSAMPLE_BACKWARD] = make_upsample,
+    [LS_OP_UNPOOL] = make_unpool,
+    [LS_OP_UNPOOL_BACKWARD] = make_unpool,
     [LS_OP_CROP] = make_crop,
     [LS_OP_CROP_BACKWARD] = make_crop,
     [LS_OP_ELTWISE] = make_eltwise,

@@ -1,5 +1,5 @@
-/* Layers that cut, repeat, sum up and reshape. The bytes of a training do not depend on the
- * number of workers; the cut into micro-batches changes results (also figures of the whole
+/* Layers that cut, repeat, sum up, reshape and enlarge. The bytes of a training do not depend on
+ * the number of workers; the cut into micro-batches changes results (also figures of the whole
  * batch) by rounding only. The last batch of an epoch is smaller than the batch that the
  * definition's shapes name.
  *
@@ -10,19 +10,27 @@
 
 enum { SAMPLES = 61 };
 
-static struct lockstep_solver *make_solver(int micro_batch)
+static struct lockstep_solver *make_solver(const char *net, int micro_batch)
 {
     return load_solver(
         "base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 random_seed: 3\n"
         "iter_size: 2 micro_batch: %d test_interval: 100 test_initialization: false\n"
         "net_param { %s }\n",
-        micro_batch, ls_test_net("shapes", NULL));
+        micro_batch, ls_test_net(net, NULL));
 }
 
 static void any_workers_give_same_bits_in_nets_that_reshape(void **state)
 {
     (void)state;
-    struct lockstep_solver *solver = make_solver(3);
+    struct lockstep_solver *solver = make_solver("shapes", 3);
+    check_workers(solver, NULL, 5);
+    lockstep_solver_free(solver);
+}
+
+static void any_workers_give_same_bits_in_nets_that_enlarge(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = make_solver("unpooled", 3);
     check_workers(solver, NULL, 5);
     lockstep_solver_free(solver);
 }
@@ -39,7 +47,7 @@ struct result {
 static struct result first_update(int micro_batch)
 {
     struct result result = {0};
-    struct lockstep_solver *solver = make_solver(micro_batch);
+    struct lockstep_solver *solver = make_solver("shapes", micro_batch);
     struct training *training = start(solver, 1, NULL, NULL);
     step(training, 1);
     result.loss = lockstep_trainer_loss(training->trainer);
@@ -92,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_workers_give_same_bits_in_nets_that_reshape),
+        cmocka_unit_test(any_workers_give_same_bits_in_nets_that_enlarge),
         cmocka_unit_test(the_cut_into_micro_batches_changes_gradients_by_rounding_only),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);

@@ -69,6 +69,17 @@ def interp(layer, x, parameters, net):
     return [F.interpolate(left, size=tuple(size), mode="bilinear", align_corners=True)]
 
 
+def upsample(layer, x, parameters, net):
+    p = layer.sub("upsample_param")
+    if len(x) == 1:
+        factors = (p.get("scale_h", p.get("scale", 2)), p.get("scale_w", p.get("scale", 2)))
+        return [F.interpolate(x[0], scale_factor=factors, mode="nearest")]
+    size = (p.get("upsample_h", 2 * x[0].shape[2]), p.get("upsample_w", 2 * x[0].shape[3]))
+    if p.get("pad_out_h", False):
+        size = (size[0] - 1, size[1])
+    return [F.max_unpool2d(x[0], x[1], 2, 2, output_size=size)]
+
+
 def crop(layer, x, parameters, net):
     p = layer.sub("crop_param")
     y, first = x[0], p.get("axis", 2) % x[0].dim()
@@ -132,6 +143,8 @@ def pooling(layer, x, parameters, net):
     if p.get("pool", "MAX") == "AVE":
         return [average(x, kernel, stride, pad, out)]
     pool = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[axes - 1]
+    if len(layer.all("top")) > 1:
+        return list(pool(x, kernel, stride, return_indices=True, ceil_mode=not floor))
     return [pool(edges(x, kernel, stride, pad, out, -math.inf), kernel, stride)]
 
 
@@ -396,4 +409,5 @@ TYPES = {
     "Split": split,
     "TanH": tanh,
     "Tile": tile,
+    "Upsample": upsample,
 }

@@ -159,7 +159,8 @@ class Net:
                 values = self.parameters_of(layer, x[0])
                 tops = layers.TYPES[layer.get("type")](layer, x, values, self)
                 if self.noise > 0:
-                    tops = [top + self.noise * self.error(top) for top in tops]
+                    tops = [top + self.noise * self.error(top) if top.is_floating_point() else top
+                            for top in tops]
             blobs.update(zip(layer.all("top"), tops))
         return blobs
 

@@ -82,6 +82,10 @@
     K(slice)                                                                                       \
     K(resize)                                                                                      \
     K(resize_backward)                                                                             \
+    K(upsample)                                                                                    \
+    K(upsample_backward)                                                                           \
+    K(unpool)                                                                                      \
+    K(unpool_backward)                                                                             \
     K(crop)                                                                                        \
     K(crop_backward)                                                                               \
     K(tile)                                                                                        \

@@ -297,6 +297,51 @@ static void crop(const struct ls_call *call)
     move_part(op->output[0], call->out[0], op->input[0], call->in[0], offset, false);
 }
 
+/* Which number of the plane before (x) belongs to element i of an enlarged plane (y). */
+static int64_t enlarged_from(const struct ls_op *op, const struct ls_shape *y, int64_t i)
+{
+    const int64_t *factor = op->attr.upsample.factor;
+    const int64_t row = i / y->dim[3] % y->dim[2], plane = i / y->dim[3] / y->dim[2];
+    const int64_t rows = y->dim[2] / factor[0], columns = y->dim[3] / factor[1];
+    return (plane * rows + row / factor[0]) * columns + i % y->dim[3] / factor[1];
+}
+
+static void upsample(const struct ls_call *call)
+{
+    const struct ls_value *y = call->op->output[0];
+    const size_t bytes = ls_dtype_size(y->type);
+    for (int64_t i = 0; i < ls_size(y); i++)
+        memcpy((char *)call->out[0] + (size_t)i * bytes,
+               (const char *)call->in[0] + (size_t)enlarged_from(call->op, &y->shape, i) * bytes,
+               bytes);
+}
+
+static int64_t upsample_backward(const struct ls_call *call, int64_t i, double term[2])
+{
+    term[0] = ls_at(call, 0, i);
+    return enlarged_from(call->op, &call->op->input[0]->shape, i);
+}
+
+/* Forward numbers of x go to their places in y; backward dx takes those of dy. */
+static void unpool(const struct ls_call *call)
+{
+    const struct ls_op *op = call->op;
+    const bool forward = op->kind == LS_OP_UNPOOL;
+    const struct ls_value *small = forward ? op->input[0] : op->output[0];
+    const struct ls_value *large = forward ? op->output[0] : op->input[0];
+    const int64_t plane = small->shape.dim[2] * small->shape.dim[3];
+    const int64_t enlarged = large->shape.dim[2] * large->shape.dim[3];
+    const size_t bytes = ls_dtype_size(small->type);
+    const int32_t *index = call->in[1];
+    memset(call->out[0], 0, ls_value_bytes(op->output[0]));
+    for (int64_t i = 0; i < ls_size(small); i++) {
+        const size_t at = (size_t)(i / plane * enlarged + index[i]) * bytes;
+        const size_t from = forward ? (size_t)i * bytes : at, to = forward ? at : (size_t)i * bytes;
+        if (index[i] >= 0)
+            memcpy((char *)call->out[0] + to, (const char *)call->in[0] + from, bytes);
+    }
+}
+
 /* ---- Resizing, the largest of a list, fillers ------------------------------------------------ */
 
 /* Position i of an axis of y takes the share near of position low of x, and the rest of the next.
@@ -399,6 +444,10 @@ const struct ls_compute ls_ref_elements[LS_OP_KINDS] = {
     [LS_OP_CROP_BACKWARD] = {.run = crop},
     [LS_OP_RESIZE] = {.add = resize},
     [LS_OP_RESIZE_BACKWARD] = {.add = resize},
+    [LS_OP_UPSAMPLE] = {.run = upsample},
+    [LS_OP_UPSAMPLE_BACKWARD] = {.terms = upsample_backward},
+    [LS_OP_UNPOOL] = {.run = unpool},
+    [LS_OP_UNPOOL_BACKWARD] = {.run = unpool},
     [LS_OP_ARGMAX] = {.element = argmax},
     [LS_OP_FILL] = {.run = fill},
 };

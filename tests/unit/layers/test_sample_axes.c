@@ -246,6 +246,8 @@ static const struct axes_case {
     {LAYER("Tile") XY "tile_param { tiles: 2 axis: 0 }", "5x8@1", "10x8@1"},
     {LAYER("Tile") XY "tile_param { tiles: 2 }", "5x8@1", "no: " RUNS},
     {LAYER("Tile") XY "tile_param { tiles: 2 axis: 0 }", "8x3?", "16x3?"},
+
+    CHANNELS("Upsample", "upsample_param { scale: 1 }", ""),
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -1,5 +1,5 @@
-/* Deconvolution, Interp and Crop: shapes of tops, blobs, ops, costs, and what they refuse.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* Deconvolution, Interp, Upsample and Crop: shapes of tops, blobs, ops, costs, and what they
+ * refuse. SPDX-License-Identifier: BSD-2-Clause */
 #include "one_layer.h"
 
 #define LAYER(type) "name: 'l' type: '" type "' "
@@ -7,6 +7,7 @@
 #define XRY         "bottom: 'x' bottom: 'r' top: 'y' "
 #define DECONV      LAYER("Deconvolution") XY "convolution_param { num_output: 4 "
 #define INTERP      LAYER("Interp") XY "interp_param { "
+#define UPSAMPLE    LAYER("Upsample") XY "upsample_param { "
 #define CROP        LAYER("Crop") XRY "crop_param { "
 
 /* ---- Shapes ---------------------------------------------------------------------------------- */
@@ -36,6 +37,9 @@ static const struct {
     {INTERP "height: 5 width: 6 pad_beg: -7 }", "2x3x8x9/2", "2x3x5x6/2"},
     {LAYER("Interp") XRY, "2x3x8x9 2x5x31x7!", "2x3x31x7"},
     {LAYER("Interp") XRY "interp_param { pad_end: -1 }", "2x3x8x9! 7x5x31x7?", "2x3x31x7!"},
+    {LAYER("Upsample") XY, "2x3x5x9!", "2x3x10x18!"},
+    {UPSAMPLE "scale: 3 }", "2x3x5x9/2", "2x3x15x27/2"},
+    {UPSAMPLE "scale_h: 1 scale_w: 4 }", "2x3x5x9", "2x3x5x36"},
     {LAYER("Crop") XRY, "2x3x8x9! 2x5x6x7", "2x3x6x7!"},
     {CROP "offset: 2 }", "2x3x8x9 2x5x6x7!", "2x3x6x7"},
     {CROP "axis: 1 offset: [1, 0, 2] }", "2x3x8x9 2x2x6x7", "2x2x6x7"},
@@ -147,6 +151,8 @@ static const struct {
     {LAYER("Interp") XRY, "2x3x4x4! 2x3x8x8!", "resize(x > y)",
      "resize backward(grad(y) > grad(x))"},
     {LAYER("Interp") XRY, "2x3x4x4 2x3x8x8!", "resize(x > y)", ""},
+    {LAYER("Upsample") XY, "2x3x4x4!", "upsample(x > y)", "upsample backward(grad(y) > grad(x))"},
+    {UPSAMPLE "} propagate_down: false", "2x3x4x4!", "upsample(x > y)", ""},
     {LAYER("Crop") XRY, "2x3x4x4! 2x3x2x4!", "crop(x > y)", "crop backward(grad(y) > grad(x))"},
     {LAYER("Crop") XRY, "2x3x4x4 2x3x2x4!", "crop(x > y)", ""},
     {LAYER("Crop") XRY, "2x3x4x4! 2x7x4x4!", "", ""},
@@ -314,6 +320,24 @@ static const struct {
      "l: its bottom 'r' must have 4 axes (samples, channels, height, width), but is 2 3 (6)", NULL},
     {INTERP "zoom_factor: 2 }", "2x3x8x8?",
      "l: axis 0 of its bottom 'x' does not hold the samples of the batch", NULL},
+
+    {UPSAMPLE "scale: 0 }", "2x3x8x8", "l: a factor of 0 leaves nothing; it must be at least 1",
+     NULL},
+    {UPSAMPLE "scale_h: 2 }", "2x3x8x8", "l: scale_h and scale_w must be given together", NULL},
+    {UPSAMPLE "scale_h: 2 scale_w: 2\n  scale: 2 }", "2x3x8x8",
+     "l: the factors are given twice, by scale and by scale_h and scale_w", "2:3"},
+    {UPSAMPLE "scale: 2\n  upsample_h: 15 }", "2x3x8x8",
+     "l: the size is that of a second bottom, which says where maxima were; there is none", "2:3"},
+    {UPSAMPLE "scale: 4294967295 }", "2x3x2147483647x8",
+     "l: the top would be 2 x 3 x 9223372030412324865 x 34359738360, which is empty or larger than "
+     "a "
+     "tensor may be",
+     NULL},
+    {LAYER("Upsample") XY, "2x3x8",
+     "l: its bottom 'x' must have 4 axes (samples, channels, height, width), but is 2 3 8 (48)",
+     NULL},
+    {LAYER("Upsample") XRY, "2x3x8x8 2x3x8x8",
+     "l: its second bottom 'r' does not say where maxima were", NULL},
 
     {LAYER("Crop") XRY "\n  crop_param {\n  offset: 4 }", "2x3x8x9 2x3x5x5",
      "l: 5 positions from 4 on do not fit into the 8 of 'x' along axis 2", "3:3"},

@@ -159,6 +159,9 @@ static bool must_take(enum ls_op_kind kind)
     case LS_OP_SLICE:
     case LS_OP_TILE:
     case LS_OP_TILE_BACKWARD:
+    case LS_OP_UPSAMPLE:
+    case LS_OP_UNPOOL:
+    case LS_OP_UNPOOL_BACKWARD:
     case LS_OP_CROP:
     case LS_OP_CROP_BACKWARD:
     case LS_OP_RESIZE:

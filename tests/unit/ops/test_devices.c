@@ -36,6 +36,10 @@ static bool is_exact(const struct op_scene *scene)
     case LS_OP_CONCAT:
     case LS_OP_SLICE:
     case LS_OP_TILE:
+    case LS_OP_UPSAMPLE:
+    case LS_OP_UPSAMPLE_BACKWARD:
+    case LS_OP_UNPOOL:
+    case LS_OP_UNPOOL_BACKWARD:
     case LS_OP_CROP:
     case LS_OP_CROP_BACKWARD:
     case LS_OP_ARGMAX:
