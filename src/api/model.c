@@ -19,6 +19,7 @@
 #include "engine/step.h"
 #include "ir/layer.h"
 #include "ops/devices.h"
+#include "schema/data_layers.h"
 #include "schema/text_format.h"
 #include "snapshot/archive.h"
 #include "snapshot/weights_convert.h"
@@ -38,11 +39,10 @@ void lockstep_model_options_init(struct lockstep_model_options *options)
     *options = (struct lockstep_model_options){.struct_size = sizeof *options};
 }
 
-static bool has_layer(const struct ls_net_definition *definition, const char *type)
+static bool takes_input(const struct ls_net_definition *definition)
 {
     for (size_t i = 0; i < definition->net->n_layer; i++)
-        if (definition->net->layer[i]->type != NULL &&
-            strcmp(definition->net->layer[i]->type, type) == 0)
+        if (ls_data_layer_takes_input(definition->net->layer[i]))
             return true;
     return false;
 }
@@ -62,7 +62,7 @@ static int read_net(struct lockstep_model *model, const char *path,
         LS_TRY(ls_dummy_data_net(&model->definition, options->dummy, error));
     struct ls_net_options net = {.definition = &model->definition,
                                  .phase = LOCKSTEP__PHASE__TEST,
-                                 .from_outside = has_layer(&model->definition, "Input"),
+                                 .from_outside = takes_input(&model->definition),
                                  .seed = 1,
                                  .micro_batch = micro_batch,
                                  .workers = model->workers,

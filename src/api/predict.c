@@ -18,6 +18,7 @@
 #include "data/resize.h"
 #include "ir/layer.h"
 #include "ir/op_type.h"
+#include "schema/data_layers.h"
 
 /* ---- Which value is the prediction ----------------------------------------------------------- */
 
@@ -83,7 +84,7 @@ static int init_transform(struct lockstep_model *model, struct ls_error *error)
         model->trained != NULL ? (const void *)model->trained->message : NULL;
     const Lockstep__NetParameter *net = solver != NULL ? solver->train_net_param : NULL;
     for (size_t i = 0; net != NULL && i < net->n_layer && found == NULL; i++)
-        if (net->layer[i]->type != NULL && strcmp(net->layer[i]->type, "Data") == 0)
+        if (ls_data_layer_reads(net->layer[i]))
             found = net->layer[i]->transform_param;
     Lockstep__TransformationParameter plain = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT;
     if (found != NULL)
@@ -218,8 +219,8 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
                                    &problem);
     if (status == 0)
         status = ls_picture_resize_to_record(&picture, (int)model->transform.input[1],
-                                             (int)model->transform.input[2], &resized, &record,
-                                             &problem);
+                                             (int)model->transform.input[2], true, &resized,
+                                             &record, &problem);
     if (status == 0)
         status = ls_transform_apply(&model->transform, &record.tensor[0], 0, false, &scratch,
                                     sample, &problem);

@@ -33,9 +33,6 @@ static int check_fields(const struct opening *o)
 {
     const Lockstep__DataParameter *d = o->data;
     int status = 0;
-    if (d->rand_skip != 0)
-        status = ls_option_fail(&o->options, "rand_skip", "use shuffle: true", o->error,
-                                "rand_skip is not supported");
     if (d->has_cache_mb && !d->cache)
         status = ls_option_fail(&o->options, "cache_mb", "cache: true", o->error,
                                 "cache_mb is for cache: true");
@@ -224,6 +221,21 @@ static int open_transform(const struct opening *o, uint64_t seed, bool augment,
     return ls_transform_open(&options, &dataset->transform, o->error);
 }
 
+/* Where epochs begin. */
+static int open_skip(const struct opening *o, uint64_t seed, struct ls_dataset *dataset)
+{
+    const uint32_t most = o->data->rand_skip;
+    if (most == 0)
+        return 0;
+    if ((int64_t)most > dataset->size)
+        return ls_option_fail(&o->options, "rand_skip", NULL, o->error,
+                              "rand_skip is %u, but there are only %" PRId64 " samples",
+                              (unsigned)most, dataset->size);
+    uint64_t key = ls_random_key(seed, LS_RANDOM_SHUFFLE, "rand_skip");
+    dataset->skip = ls_random_below(key, 0, 0, most);
+    return 0;
+}
+
 static enum ls_last_batch last_batch_of(const struct opening *o)
 {
     if (!o->data->has_last_batch)
@@ -289,6 +301,7 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
     LS_TRY(open_source(o, dataset));
     LS_TRY(open_tensors(o, dataset));
     LS_TRY(open_split(o, dataset));
+    LS_TRY(open_skip(o, seed, dataset));
     LS_TRY(open_bad_records(o, dataset));
     LS_TRY(open_transform(o, seed, augment, dataset));
     shape_tensors(dataset);

@@ -20,6 +20,7 @@ struct ls_dataset {
     int64_t largest[3]; /* see ls_dataset_largest_shape */
     uint32_t *records;  /* of the split, ascending; NULL: all */
     int64_t size;       /* samples */
+    int64_t skip;       /* where epochs begin, see rand_skip */
     bool shuffle;
     uint64_t shuffle_key;
     enum ls_last_batch last_batch;

@@ -16,6 +16,7 @@ int ls_picture_form_init(const struct ls_source_options *options,
     *form = (struct ls_picture_form){.height = (int)own->height,
                                      .width = (int)own->width,
                                      .channels = own->color ? 3 : 1,
+                                     .antialias = own->antialias,
                                      .crop = options->crop};
     if ((form->height > 0) != (form->width > 0))
         return ls_option_fail(options, form->height > 0 ? "new_height" : "new_width", NULL, error,
@@ -90,8 +91,8 @@ int ls_picture_file_read(struct ls_source_reader *reader, const struct ls_pictur
     reader->height = status == 0 ? picture.height : 0;
     reader->width = status == 0 ? picture.width : 0;
     if (status == 0 && form->height > 0)
-        status = ls_picture_resize_to_record(&picture, form->height, form->width, &reader->record,
-                                             record, &problem);
+        status = ls_picture_resize_to_record(&picture, form->height, form->width, form->antialias,
+                                             &reader->record, record, &problem);
     else if (status == 0)
         status = ls_picture_to_record(&picture, &reader->record, record, &problem);
     return status == 0 ? 0 : ls_picture_file_bad(path, index, &problem, error);

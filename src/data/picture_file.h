@@ -12,6 +12,7 @@ enum { LS_PICTURE_LOOK_LIMIT = 50000 };
 /* What pictures become. */
 struct ls_picture_form {
     int height, width; /* to resize to; 0: not */
+    bool antialias;
     int channels;
     int crop; /* the side that the transformation's crop needs; 0: none */
 };
@@ -20,7 +21,7 @@ struct ls_picture_form {
  * struct `type`, and rows for the source's table. */
 struct ls_picture_options {
     int64_t height, width;
-    bool color;
+    bool color, antialias;
 };
 /* clang-format off */
 #define LS_PICTURE_OPTIONS(type, member)                                                           \
@@ -38,7 +39,12 @@ struct ls_picture_options {
      .kind = LS_OPTION_FLAG,                                                                       \
      .offset = offsetof(type, member.color),                                                       \
      .fallback = 1,                                                                                \
-     .help = "three channels (blue, green, red); false: one, grey"}
+     .help = "three channels (blue, green, red); false: one, grey"},                               \
+    {.name = "antialias",                                                                          \
+     .kind = LS_OPTION_FLAG,                                                                       \
+     .offset = offsetof(type, member.antialias),                                                   \
+     .fallback = 1,                                                                                \
+     .help = "resize so that every pixel counts; false: bilinear as OpenCV"}
 /* clang-format on */
 
 /* From a source's options; refuses sizes that make no sense. */

@@ -487,8 +487,8 @@ static int make_record(struct ls_reader *reader, const uint8_t *bytes, size_t si
     if (source->varies && reader->dataset->transform.crop > 0)
         LS_TRY(ls_picture_to_record(&picture, buffer, record, problem));
     else
-        LS_TRY(ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2], buffer, record,
-                                           problem));
+        LS_TRY(ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2], true, buffer,
+                                           record, problem));
     if (channels == 3 && !source->bgr)
         swap_bytes(record, buffer->data);
     return 0;

@@ -2,9 +2,10 @@
  *
  * Output pixel i of n looks at the input around centre (i + 1/2) m / n - 1/2 (m input pixels)
  * through a triangle of half width max(1, m / n): bilinear interpolation when growing, a weighted
- * mean over all pixels in reach when shrinking. Weights are rounded to 16 bits and add up to 2^16
- * exactly; sums are integers. Rows and columns are resized one after the other, with 8 further
- * bits in between.
+ * mean over all pixels in reach when shrinking. Without antialiasing the half width is always 1, as
+ * in OpenCV's INTER_LINEAR, whose weights have 11 bits: pixels differ from its by at most 1.
+ * Weights are rounded to 16 bits and add up to 2^16 exactly; sums are integers. Rows and columns
+ * are resized one after the other, with 8 further bits in between.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/resize.h"
@@ -45,10 +46,10 @@ static void round_weights(const double *weight, int taps, uint32_t *out)
     out[largest] += 65536U - total; /* modulo 2^32, so downwards too */
 }
 
-static bool filter_init(struct filter *filter, int inputs, int outputs)
+static bool filter_init(struct filter *filter, int inputs, int outputs, bool antialias)
 {
     double step = (double)inputs / outputs;
-    double reach = step > 1 ? step : 1;
+    double reach = antialias && step > 1 ? step : 1;
     int taps = (int)(2 * reach) + 2;
     if (taps > inputs)
         taps = inputs;
@@ -157,7 +158,7 @@ static void resize_planes(const struct ls_picture *picture, const struct filter 
 }
 
 int ls_picture_resize_to_record(const struct ls_picture *picture, int height, int width,
-                                struct ls_buffer *buffer, struct ls_record *record,
+                                bool antialias, struct ls_buffer *buffer, struct ls_record *record,
                                 struct ls_problem *problem)
 {
     if (height == picture->height && width == picture->width)
@@ -167,8 +168,8 @@ int ls_picture_resize_to_record(const struct ls_picture *picture, int height, in
     uint16_t *plane = ls_alloc((size_t)picture->height * (size_t)width, sizeof *plane);
     uint32_t *sum = ls_alloc((size_t)width, sizeof *sum);
     bool ok = out != NULL && plane != NULL && sum != NULL &&
-              filter_init(&rows, picture->height, height) &&
-              filter_init(&columns, picture->width, width);
+              filter_init(&rows, picture->height, height, antialias) &&
+              filter_init(&columns, picture->width, width, antialias);
     if (ok)
         resize_planes(picture, &rows, &columns, height, width, plane, sum, out);
     filter_free(&rows);

@@ -10,10 +10,11 @@ int ls_picture_to_record(const struct ls_picture *picture, struct ls_buffer *buf
                          struct ls_record *record, struct ls_problem *problem);
 
 /* Resizes to height x width and makes a record as above. Bilinear, pixel centres aligned; when
- * shrinking, the triangle filter is widened so that no pixel of the picture is left out. In
+ * shrinking, with `antialias` the triangle filter is widened so that no pixel of the picture is
+ * left out; without, each pixel is made of the four nearest, as in OpenCV, to a difference of 1. In
  * integers, so the result is the same on every machine. */
 int ls_picture_resize_to_record(const struct ls_picture *picture, int height, int width,
-                                struct ls_buffer *buffer, struct ls_record *record,
+                                bool antialias, struct ls_buffer *buffer, struct ls_record *record,
                                 struct ls_problem *problem);
 
 /* Resizes a map: output pixel i of n takes the input pixel that its centre lies in, of m that is

@@ -17,7 +17,7 @@ int64_t ls_dataset_place_of(const struct ls_dataset *dataset, int64_t ordinal,
 {
     uint64_t size = (uint64_t)dataset->size;
     uint64_t epoch = (uint64_t)ordinal / size;
-    uint64_t place = (uint64_t)ordinal % size;
+    uint64_t place = ((uint64_t)ordinal % size + (uint64_t)dataset->skip) % size;
     if (dataset->shuffle) {
         if (order->count == 0 || order->epoch != epoch)
             ls_order_init(order, dataset->shuffle_key, epoch, size);

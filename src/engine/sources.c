@@ -10,6 +10,7 @@
 #include "data/bad_records.h"
 #include "data/samples.h"
 #include "layers/layers.h"
+#include "schema/data_layers.h"
 
 static bool sources_is_type(const Lockstep__LayerParameter *layer, const char *type)
 {
@@ -25,7 +26,7 @@ static int sources_batch_fail(const struct ls_net *net, const Lockstep__LayerPar
 {
     char place[LS_PLACE_MAX], message[300];
     const Lockstep__DataParameter *data = layer->data_param;
-    const void *at = sources_is_type(layer, "Data") && data != NULL ? (const void *)data : layer;
+    const void *at = ls_data_layer_reads(layer) && data != NULL ? (const void *)data : layer;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
@@ -43,16 +44,16 @@ static int sources_check_batch(struct ls_net *net, const Lockstep__LayerParamete
 {
     int64_t batch = ls_source_batch(layer);
     static const char hint[] = "batch_size is the global batch, on any number of workers";
-    if (sources_is_type(layer, "Data") && layer->data_param == NULL)
+    if (ls_data_layer_reads(layer) && layer->data_param == NULL)
         return sources_batch_fail(net, layer, error, NULL, "data_param is missing");
-    if (sources_is_type(layer, "Data") && !layer->data_param->has_batch_size)
+    if (ls_data_layer_reads(layer) && !layer->data_param->has_batch_size)
         return sources_batch_fail(net, layer, error, hint, "batch_size is missing");
     if (batch <= 0)
         return sources_batch_fail(net, layer, error, hint, "a batch of 0 samples is not possible");
     if (batch > INT32_MAX)
         return sources_batch_fail(net, layer, error, hint, "a batch of %lld samples is too large",
                                   (long long)batch);
-    if (net->batching.batch != 0 && !sources_is_type(layer, "Data"))
+    if (net->batching.batch != 0 && !ls_data_layer_reads(layer))
         return 0; /* it may have other rows than samples: layers/source.c */
     if (net->batching.batch != 0 && net->batching.batch != batch)
         return sources_batch_fail(
@@ -91,10 +92,10 @@ int ls_sources_find_batch(struct ls_net *net, struct ls_error *error)
     int status = 0;
     for (size_t i = 0; i < definition->n_layer; i++) {
         const Lockstep__LayerParameter *layer = definition->layer[i];
-        bool outside = sources_is_type(layer, "Input");
+        bool outside = ls_data_layer_takes_input(layer);
         if (sources_is_damaged(net, layer))
             continue;
-        if (!sources_is_type(layer, "Data") && !sources_is_type(layer, "DummyData") && !outside)
+        if (!ls_data_layer_reads(layer) && !sources_is_type(layer, "DummyData") && !outside)
             continue;
         if (sources_check_batch(net, layer, error) != 0)
             status = LOCKSTEP_DEFINITION;
@@ -218,7 +219,7 @@ int ls_sources_open(struct ls_net *net, struct ls_error *error)
     net->batching.last = LS_LAST_WRAP;
     int status = 0;
     for (size_t i = 0; i < definition->n_layer; i++)
-        if (sources_is_type(definition->layer[i], "Data") &&
+        if (ls_data_layer_reads(definition->layer[i]) &&
             !sources_is_damaged(net, definition->layer[i])) {
             int result = sources_open_dataset(net, definition->layer[i], error);
             status = status != 0 ? status : result;

@@ -27,6 +27,19 @@ static bool is_parameter_message(const ProtobufCFieldDescriptor *field)
            field->label == PROTOBUF_C_LABEL_OPTIONAL;
 }
 
+/* Whether a name is one of several, with spaces in between. */
+static bool is_word_of(const char *words, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = words; at != NULL && *at != '\0';) {
+        const size_t word = strcspn(at, " ");
+        if (word == length && memcmp(at, name, length) == 0)
+            return true;
+        at += word + (at[word] == ' ');
+    }
+    return false;
+}
+
 /* What a parameter message of another type says is ignored, as in Caffe, but not in silence. */
 int ls_layer_begin(const struct ls_layer *layer, struct ls_error *error, const char *also)
 {
@@ -40,7 +53,7 @@ int ls_layer_begin(const struct ls_layer *layer, struct ls_error *error, const c
         const void *message = *(const void *const *)start;
         bool mine =
             layer->type->parameter != NULL && strcmp(field->name, layer->type->parameter) == 0;
-        mine |= also != NULL && strcmp(field->name, also) == 0;
+        mine |= is_word_of(also, field->name);
         if (message != NULL && !mine)
             ls_graph_ignore(layer->graph, layer, field->name);
     }

@@ -9,7 +9,8 @@
 extern const Lockstep__FillerParameter ls_filler_one;
 
 /* What every layer begins with: parameter messages in the definition other than that of its type
- * and the one called `also` (may be NULL) are noted as ignored. Returns 0. */
+ * and those called `also` (names with spaces in between; may be NULL) are noted as ignored. Returns
+ * 0. */
 int ls_layer_begin(const struct ls_layer *layer, struct ls_error *error, const char *also);
 
 /* Reports a `shape` with an axis of zero or with more elements than a tensor may have; `what` says

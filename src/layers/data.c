@@ -1,4 +1,5 @@
-/* Data: tensors of the samples of a data set, the first layer of a net that is trained.
+/* Data, ImageData: tensors of the samples of a data set, the first layer of a net that is trained.
+ * What the other types say has been brought into data_param (schema/data_layers.h).
  *
  * Tops: what the samples have, with the samples along an axis of their own, the first one unless
  * data_param's tensor { sample_axis } says another: of pictures data
@@ -60,7 +61,7 @@ static int check_sample_axis(const struct ls_layer *layer, int top,
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__DataParameter *param = layer->definition->data_param;
-    LS_TRY(ls_layer_begin(layer, error, "transform_param"));
+    LS_TRY(ls_layer_begin(layer, error, "transform_param data_param"));
     if (param == NULL)
         return ls_layer_fail(layer, error, NULL, NULL, NULL, "data_param is missing");
     if (!param->has_batch_size &&
@@ -104,12 +105,16 @@ static void cost(const struct ls_layer *layer, struct ls_cost *cost)
         cost->forward_bytes += ls_layer_bytes(layer->top[i]);
 }
 
-const struct ls_layer_type ls_layer_data = {
-    .type = "Data",
-    .parameter = "data_param",
-    .tops_min = 1,
-    .tops_max = -1,
-    .setup = setup,
-    .forward = forward,
-    .cost = cost,
-};
+#define DATA_LAYER(name, type_name, parameter_name)                                                \
+    const struct ls_layer_type ls_layer_##name = {                                                 \
+        .type = type_name,                                                                         \
+        .parameter = parameter_name,                                                               \
+        .tops_min = 1,                                                                             \
+        .tops_max = -1,                                                                            \
+        .setup = setup,                                                                            \
+        .forward = forward,                                                                        \
+        .cost = cost,                                                                              \
+    }
+
+DATA_LAYER(data, "Data", "data_param");
+DATA_LAYER(image_data, "ImageData", "image_data_param");

@@ -1,4 +1,5 @@
-/* Input: tensors that the caller of a net hands in, as nets for prediction have them.
+/* Input, MemoryData: tensors that the caller of a net hands in, as nets for prediction have them.
+ * The extents of MemoryData have been brought into input_param (schema/data_layers.h).
  *
  * input_param has one shape for each top, or one for all of them, and in the same way the axis that
  * holds the samples (sample_axis; default 0): a time-major top has the shape [steps, batch, ...]
@@ -19,8 +20,11 @@ static int read_shape(const struct ls_layer *layer, size_t top, struct ls_shape 
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__InputParameter *param = layer->definition->input_param;
-    LS_TRY(ls_layer_begin(layer, error, NULL));
-    size_t shapes = param != NULL ? param->n_shape : 0;
+    LS_TRY(ls_layer_begin(layer, error, "input_param"));
+    if (param == NULL)
+        return ls_layer_fail(layer, error, NULL, NULL, NULL, "%s is missing",
+                             layer->type->parameter);
+    size_t shapes = param->n_shape;
     if (shapes == 0)
         return ls_layer_fail(layer, error, param, NULL, NULL, "input_param has no shape");
     if (shapes != 1 && shapes != (size_t)layer->tops)
@@ -65,6 +69,16 @@ const struct ls_layer_type ls_layer_input = {
     .parameter = "input_param",
     .tops_min = 1,
     .tops_max = -1,
+    .setup = setup,
+    .forward = forward,
+    .cost = cost,
+};
+
+const struct ls_layer_type ls_layer_memory_data = {
+    .type = "MemoryData",
+    .parameter = "memory_data_param",
+    .tops_min = 1,
+    .tops_max = 2,
     .setup = setup,
     .forward = forward,
     .cost = cost,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "layers/source_layer.h"
+#include "schema/data_layers.h"
 
 /* The extent of an axis of the first shape. */
 static int64_t first_dim(const Lockstep__BlobShape *const *shapes, size_t count, size_t axis)
@@ -23,9 +24,9 @@ int64_t ls_source_batch(const Lockstep__LayerParameter *layer)
 {
     const char *type = layer->type != NULL ? layer->type : "";
     int64_t batch = 0;
-    if (strcmp(type, "Data") == 0 && layer->data_param != NULL)
+    if (ls_data_layer_reads(layer) && layer->data_param != NULL)
         batch = layer->data_param->batch_size;
-    if (strcmp(type, "Input") == 0 && layer->input_param != NULL)
+    if (ls_data_layer_takes_input(layer) && layer->input_param != NULL)
         batch = first_dim((const Lockstep__BlobShape *const *)layer->input_param->shape,
                           layer->input_param->n_shape, ls_input_sample_axis(layer->input_param, 0));
     if (strcmp(type, "DummyData") == 0 && layer->dummy_data_param != NULL) {
@@ -41,7 +42,7 @@ int64_t ls_source_batch(const Lockstep__LayerParameter *layer)
  * of its pictures, for example. */
 static bool may_differ(const struct ls_layer *layer)
 {
-    return strcmp(layer->type->type, "Data") != 0 && ls_layer_mix(layer);
+    return !ls_data_layer_reads(layer->definition) && ls_layer_mix(layer);
 }
 
 int ls_source_check_batch(const struct ls_layer *layer, struct ls_error *error, const void *message,

@@ -27,6 +27,7 @@
     LAYER(exp)                                                                                     \
     LAYER(flatten)                                                                                 \
     LAYER(group_norm)                                                                              \
+    LAYER(image_data)                                                                              \
     LAYER(inner_product)                                                                           \
     LAYER(input)                                                                                   \
     LAYER(instance_norm)                                                                           \
@@ -36,6 +37,7 @@
     LAYER(log)                                                                                     \
     LAYER(mvn)                                                                                     \
     LAYER(mean_iou)                                                                                \
+    LAYER(memory_data)                                                                             \
     LAYER(multinomial_logistic_loss)                                                               \
     LAYER(prelu)                                                                                   \
     LAYER(pooling)                                                                                 \
@@ -88,12 +90,10 @@ static const struct {
     {"HDF5Output", NULL},
     {"HingeLoss", NULL},
     {"Im2col", NULL},
-    {"ImageData", "a Data layer with backend: IMAGES reads list files and folders of pictures"},
     {"ImageSegData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
     {"InfogainLoss", NULL},
     {"LSTM", NULL},
     {"LSTMUnit", NULL},
-    {"MemoryData", "an Input layer takes tensors from the caller"},
     {"Parameter", NULL},
     {"Python", NULL},
     {"RNN", NULL},

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "schema/data_layers.h"
 #include "schema/fields.h"
 #include "schema/net_state.h"
 #include "schema/places.h"
@@ -169,6 +170,8 @@ int ls_net_filter_state(struct ls_definition *definition, const Lockstep__NetPar
         Lockstep__LayerParameter *layer = copy_layer(definition, net->layer[i], state->phase);
         if (layer == NULL)
             return ls_fail_memory(error, "a definition");
+        found = ls_data_layer_complete(definition, layer, error);
+        status = status != 0 ? status : found;
         filtered->layer[filtered->n_layer++] = layer;
     }
     *out = (struct ls_net_definition){.net = filtered, .definition = definition, .all = net};

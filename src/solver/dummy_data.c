@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "schema/data_layers.h"
 #include "schema/fields.h"
 #include "solver/dummy_labels.h"
 
@@ -113,8 +114,9 @@ static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
 
 static bool is_data(const Lockstep__LayerParameter *layer)
 {
-    static const char *const types[] = {"Data",       "ImageData",     "HDF5Data",
-                                        "WindowData", "AnnotatedData", "MemoryData"};
+    static const char *const types[] = {"HDF5Data", "WindowData", "AnnotatedData"};
+    if (ls_data_layer_reads(layer))
+        return true;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (is_type(layer, types[i]))
             return true;
@@ -130,8 +132,7 @@ static size_t list_sources(const Lockstep__LayerParameter *layer, const char *co
         *sources = (const char *const *)layer->data_param->source;
         return layer->data_param->n_source;
     }
-    *one = layer->image_data_param != NULL    ? layer->image_data_param->source
-           : layer->hdf5_data_param != NULL   ? layer->hdf5_data_param->source
+    *one = layer->hdf5_data_param != NULL     ? layer->hdf5_data_param->source
            : layer->window_data_param != NULL ? layer->window_data_param->source
                                               : NULL;
     return *one != NULL;
@@ -166,14 +167,14 @@ static bool is_named(const struct dummy *dummy, const Lockstep__LayerParameter *
 static bool is_wanted(struct dummy *dummy, size_t index)
 {
     const Lockstep__LayerParameter *layer = dummy->definition->net->layer[index];
-    if (is_type(layer, "Input"))
+    if (ls_data_layer_takes_input(layer))
         return !dummy->outside;
     if (is_named(dummy, layer))
         return true;
     if (!is_data(layer))
         return false;
     dummy->missing[index] = find_missing(dummy, layer, dummy->error);
-    return dummy->options->all || dummy->missing[index] != NULL || is_type(layer, "MemoryData");
+    return dummy->options->all || dummy->missing[index] != NULL;
 }
 
 /* ---- Shapes ---------------------------------------------------------------------------------- */
@@ -210,28 +211,17 @@ static void describe_transform(const Lockstep__TransformationParameter *transfor
 static struct picture describe(const Lockstep__LayerParameter *layer)
 {
     struct picture picture = {.high = 256};
-    const Lockstep__ImageDataParameter *image = layer->image_data_param;
-    const Lockstep__MemoryDataParameter *memory = layer->memory_data_param;
     const Lockstep__WindowDataParameter *window = layer->window_data_param;
-    if (image != NULL) {
-        picture.batch = image->batch_size;
-        picture.channels = image->is_color ? CHANNELS : 1;
-        set_size(&picture, image->new_height, image->new_width);
-        set_size(&picture, image->crop_size, image->crop_size);
-    }
     if (window != NULL) {
         picture.batch = window->batch_size;
         set_size(&picture, window->crop_size, window->crop_size);
-    }
-    if (memory != NULL) {
-        picture.batch = memory->batch_size;
-        picture.channels = memory->channels;
-        set_size(&picture, memory->height, memory->width);
     }
     if (layer->hdf5_data_param != NULL)
         picture.batch = layer->hdf5_data_param->batch_size;
     if (layer->data_param != NULL) {
         picture.batch = layer->data_param->batch_size;
+        if (!layer->data_param->is_color)
+            picture.channels = 1;
         set_size(&picture, layer->data_param->new_height, layer->data_param->new_width);
     }
     describe_transform(layer->transform_param, &picture);

@@ -59,7 +59,7 @@ void golden_note_use(const struct ls_trainer *trainer)
 /* Layers for numbers of the caller, in nets that are not trained here, compute nothing. */
 static bool computes(const struct ls_layer_type *type)
 {
-    return strcmp(type->type, "Input") != 0;
+    return strcmp(type->type, "Input") != 0 && strcmp(type->type, "MemoryData") != 0;
 }
 
 /* Conversions to other types have no bits of their own: tests/unit/ops_cpu/test_convert.c compares

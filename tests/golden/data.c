@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "lockstep/lockstep.h"
 #include "support/case_data.h"
 #include "support/npy_files.h"
@@ -43,8 +44,10 @@ static void write_png(const char *path, int height, int width, int channels, uns
     free(pixels);
 }
 
+/* A folder with a folder for each class, and a list file beside it. */
 static void write_pictures(const char *note)
 {
+    struct ls_text list = {0};
     char folder[64], path[128];
     int classes, each, height, width;
     if (sscanf(note, "%63s %d %d %d %d", folder, &classes, &each, &height, &width) != 5)
@@ -56,8 +59,12 @@ static void write_pictures(const char *note)
         for (int i = 0; i < each; i++) {
             snprintf(path, sizeof path, "%s/class%d/%d.png", folder, c, i);
             write_png(path, height, width, 3, 256);
+            ls_text_format(&list, "%s %d\n", path, c);
         }
     }
+    snprintf(path, sizeof path, "%s.txt", folder);
+    ls_test_write_text(path, list.data);
+    ls_text_free(&list);
 }
 
 static void write_pairs(const char *note)

@@ -337,6 +337,44 @@ static void a_label_is_read_without_its_picture(void **state)
     ls_definition_free(layer);
 }
 
+/* rand_skip turns every epoch around: no sample is lost and none comes twice. */
+static void epochs_begin_where_the_seed_says(void **state)
+{
+    (void)state;
+    const char *form = numbered(50);
+    int64_t plain[150], begins = 0;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct ls_definition *layers[] = {trial_layer("%s }", form),
+                                          trial_layer("%s rand_skip: 20 }", form)};
+        int64_t skip = 0;
+        for (int k = 0; k < 2; k++) {
+            struct ls_dataset *dataset;
+            struct ls_reader *reader;
+            assert_int_equal(trial_open(layers[k], LOCKSTEP__PHASE__TRAIN, seed, &dataset, NULL),
+                             0);
+            assert_int_equal(ls_reader_open(dataset, &reader, NULL), 0);
+            for (int64_t i = 0; i < 150; i++) {
+                uint64_t hash;
+                int64_t record;
+                assert_int_equal(ls_reader_hash(reader, i, LS_ALL_TENSORS, &record, &hash, NULL),
+                                 0);
+                if (k == 0)
+                    plain[i] = record;
+                else if (i == 0)
+                    skip = record;
+                if (k == 1)
+                    assert_int_equal(record, plain[i / 50 * 50 + (i % 50 + skip) % 50]);
+            }
+            ls_reader_close(reader);
+            ls_dataset_close(dataset);
+            ls_definition_free(layers[k]);
+        }
+        assert_in_range(skip, 0, 19);
+        begins |= INT64_C(1) << skip;
+    }
+    assert_true((begins & (begins - 1)) != 0); /* not the same for all seeds */
+}
+
 static void must_fail(const struct ls_definition *layer, int status, const char *words)
 {
     struct ls_error *error = calloc(1, sizeof *error);
@@ -360,7 +398,7 @@ static void fields_that_do_not_fit_the_source_are_refused(void **state)
         {"is_color: true }", LOCKSTEP_DEFINITION, "is_color is for IMAGES"},
         {"root_folder: 'x' }", LOCKSTEP_DEFINITION, "root_folder is for IMAGES"},
         {"synthetic_param { } }", LOCKSTEP_DEFINITION, "synthetic_param is for SYNTHETIC"},
-        {"rand_skip: 5 }", LOCKSTEP_DEFINITION, "trial.prototxt:1:"},
+        {"rand_skip: 13 }", LOCKSTEP_DEFINITION, "rand_skip is 13, but there are only 12 samples"},
         {"prefetch: 0 }", LOCKSTEP_DEFINITION, "prefetch is 0; it must lie in 1 .. 1024"},
         {"prefetch: 1025 }", LOCKSTEP_DEFINITION, "prefetch is 1025; it must lie in 1 .. 1024"},
         {"split: 'half' }", LOCKSTEP_DEFINITION, "split \"half\" is not understood"},
@@ -426,6 +464,7 @@ int main(void)
         cmocka_unit_test(a_picture_from_outside_is_the_sample_of_the_test_phase),
         cmocka_unit_test(fingerprints_tell_data_apart_and_nothing_else),
         cmocka_unit_test(a_label_is_read_without_its_picture),
+        cmocka_unit_test(epochs_begin_where_the_seed_says),
         cmocka_unit_test(fields_that_do_not_fit_the_source_are_refused),
         cmocka_unit_test(out_of_memory_is_an_error_and_loses_nothing),
     };

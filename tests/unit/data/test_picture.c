@@ -289,10 +289,11 @@ static void a_jpeg_without_memory_is_not_damaged(void **state)
 /* ---- Resizing ---- */
 
 /* The definition in double: the triangle filter, in both directions at once. */
-static double resized(const struct ls_picture *p, int c, int height, int width, int y, int x)
+static double resized(const struct ls_picture *p, bool antialias, int c, int height, int width,
+                      int y, int x)
 {
     double sy = (double)p->height / height, sx = (double)p->width / width;
-    double ry = sy > 1 ? sy : 1, rx = sx > 1 ? sx : 1;
+    double ry = antialias && sy > 1 ? sy : 1, rx = antialias && sx > 1 ? sx : 1;
     double cy = (y + 0.5) * sy - 0.5, cx = (x + 0.5) * sx - 0.5;
     double sum = 0, total = 0;
     for (int i = 0; i < p->height; i++)
@@ -313,14 +314,17 @@ static void resizing_follows_its_definition(void **state)
                             {9, 9, 1, 1},   {8, 8, 8, 4},   {33, 17, 10, 1}, {5, 200, 11, 13}};
     uint64_t key = ls_random_key(1, LS_RANDOM_TEST, "resize");
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
-        for (int channels = 1; channels <= 3; channels += 2) {
+        for (int form = 0; form < 4; form++) {
+            int channels = form < 2 ? 1 : 3;
+            bool antialias = form % 2 == 0;
             int h = sizes[k][0], w = sizes[k][1], nh = sizes[k][2], nw = sizes[k][3];
             uint8_t *pixels = malloc((size_t)(h * w * channels));
             for (int i = 0; i < h * w * channels; i++)
                 pixels[i] = (uint8_t)ls_random_below(key, k, (uint64_t)i, 2) * 255;
             struct ls_picture p = {h, w, channels, pixels};
             struct ls_record r;
-            assert_int_equal(ls_picture_resize_to_record(&p, nh, nw, &second, &r, NULL), 0);
+            assert_int_equal(ls_picture_resize_to_record(&p, nh, nw, antialias, &second, &r, NULL),
+                             0);
             assert_int_equal(r.tensor[0].shape.dim[0], channels);
             assert_int_equal(r.tensor[0].shape.dim[1], nh);
             assert_int_equal(r.tensor[0].shape.dim[2], nw);
@@ -328,11 +332,44 @@ static void resizing_follows_its_definition(void **state)
                 for (int y = 0; y < nh; y++)
                     for (int x = 0; x < nw; x++) {
                         int from = channels == 3 ? 2 - c : c;
-                        double expected = resized(&p, from, nh, nw, y, x);
+                        double expected = resized(&p, antialias, from, nh, nw, y, x);
                         assert_true(fabs(trial_bytes(&r)[(c * nh + y) * nw + x] - expected) < 0.52);
                     }
             free(pixels);
         }
+}
+
+/* What OpenCV makes of these pictures (opencv_resize.py). Its weights have 11 bits, so that pixels
+ * may differ by 1. */
+static void resizing_without_antialiasing_is_opencvs(void **state)
+{
+    (void)state;
+    static const struct {
+        int h, w, nh, nw;
+        uint8_t pixels[64];
+    } pictures[] = {
+        {11, 7, 5, 5, {66, 157, 175, 102, 131, 175, 119, 53,  192, 136, 79,  82, 85,
+                       88, 91,  147, 76,  117, 127, 55,  123, 130, 148, 135, 50}},
+        {9, 16, 4, 3, {150, 97, 151, 95, 49, 190, 99, 98, 95, 120, 162, 188}},
+        {4, 5, 7, 9, {0,   38,  100, 163, 226, 146, 95,  158, 196, 24,  65,  133, 161,
+                      179, 156, 141, 159, 170, 62,  109, 186, 159, 104, 172, 215, 161,
+                      128, 101, 110, 126, 141, 158, 173, 175, 120, 87,  139, 111, 65,
+                      125, 211, 164, 120, 85,  63,  177, 155, 118, 122, 136, 99,  80,
+                      135, 168, 201, 182, 151, 120, 89,  58,  55,  166, 233}},
+    };
+    for (size_t k = 0; k < sizeof pictures / sizeof pictures[0]; k++) {
+        uint8_t pixels[200];
+        int h = pictures[k].h, w = pictures[k].w, count = pictures[k].nh * pictures[k].nw;
+        for (int i = 0; i < h * w; i++)
+            pixels[i] = (uint8_t)(i / w * 67 + i % w * 113 + (i / w) * (i % w) * 29);
+        struct ls_picture p = {h, w, 1, pixels};
+        struct ls_record r;
+        assert_int_equal(ls_picture_resize_to_record(&p, pictures[k].nh, pictures[k].nw, false,
+                                                     &second, &r, NULL),
+                         0);
+        for (int i = 0; i < count; i++)
+            assert_true(abs(trial_bytes(&r)[i] - pictures[k].pixels[i]) <= 1);
+    }
 }
 
 static void constant_pictures_stay_constant(void **state)
@@ -344,8 +381,9 @@ static void constant_pictures_stay_constant(void **state)
         struct ls_picture p = {60, 50, 1, pixels};
         for (int size = 1; size < 150; size += 7) {
             struct ls_record r;
-            assert_int_equal(ls_picture_resize_to_record(&p, size, 151 - size, &second, &r, NULL),
-                             0);
+            assert_int_equal(
+                ls_picture_resize_to_record(&p, size, 151 - size, size % 2 == 0, &second, &r, NULL),
+                0);
             for (int i = 0; i < size * (151 - size); i++)
                 assert_int_equal(trial_bytes(&r)[i], value);
         }
@@ -406,6 +444,7 @@ int main(void)
         cmocka_unit_test(a_failed_allocation_is_no_damage),
         cmocka_unit_test(a_jpeg_without_memory_is_not_damaged),
         cmocka_unit_test(resizing_follows_its_definition),
+        cmocka_unit_test(resizing_without_antialiasing_is_opencvs),
         cmocka_unit_test(constant_pictures_stay_constant),
         cmocka_unit_test(records_are_planes_in_bgr_order),
         cmocka_unit_test(real_pictures_are_decoded),

@@ -25,6 +25,7 @@
 #include "base/text.h"
 #include "layers/layers.h"
 #include "layers/source.h"
+#include "schema/data_layers.h"
 #include "schema/text_format.h"
 
 enum { BOTTOMS_MAX = 64 };
@@ -102,6 +103,8 @@ static inline void open_layer(struct one_layer *one, const char *text, const cha
     ls_text_free(&net);
     if (status != 0)
         fail_msg("%s: %s", text, one->error.problems[0].message);
+    Lockstep__LayerParameter *said = ((Lockstep__NetParameter *)one->definition->message)->layer[0];
+    assert_int_equal(ls_data_layer_complete(one->definition, said, &one->error), 0);
     one->graph = ls_graph_new();
     one->parameters = ls_parameter_set_new();
     struct ls_layer *layer = ls_alloc(1, sizeof *layer);

@@ -129,6 +129,8 @@ static const struct axes_case {
      "5x8x2@1!"},
     {LAYER("InnerProduct") XY "inner_product_param { num_output: 2 }", "8x3?", "8x2?!"},
 
+    {LAYER("ImageData") "top: 'y' image_data_param { source: 's' }", "", "no: is not open"},
+
     {LAYER("Input") "top: 'y' input_param { shape { dim: [4, 3] } }", "", "10x3"},
 
     CHANNELS("InstanceNorm", "", ""),
@@ -156,6 +158,11 @@ static const struct axes_case {
     {LAYER("MeanIoU") XLY, "1x8x3@1 8", "no: " RUNS},
     {LAYER("MeanIoU") XLY "mean_iou_param { axis: 2 }", "5x8x3@1 5x8@1", "figure"},
     {LAYER("MeanIoU") XLY, "8x3? 8?", "no: " NO_SAMPLES},
+
+    {LAYER(
+         "MemoryData") "top: 'y' top: 'z' memory_data_param { batch_size: 4 channels: 3 height: 2 "
+                       "width: 2 }",
+     "", "10x3x2x2, 10"},
 
     {LAYER("MultinomialLogisticLoss") XLY, "8x3/2 8/2", "figure"},
     {LAYER("MultinomialLogisticLoss") XLY, "8x3/2 4x2", "no: agree in axis 0"},

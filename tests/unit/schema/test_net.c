@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/data_layers.h"
 #include "schema/net.h"
 #include "schema/text_format.h"
 #include "support/support.h"
@@ -115,6 +116,66 @@ static void fails_with(const char *text, Lockstep__Phase phase, const char *want
     ls_definition_free(definition);
 }
 
+/* Caffe's data layers in the terms of Data and Input: what other code sees of them. */
+static void data_layers_are_completed(void **state)
+{
+    (void)state;
+    struct ls_error error = {0};
+    struct ls_definition *definition = read_net(
+        "layer { name: 'a' type: 'ImageData' data_param { cache: true }\nimage_data_param {\n"
+        "source: 'list' rand_skip: 2\nnew_height: 4 } transform_param { scale: 2 } }\n"
+        "layer { name: 'b' type: 'MemoryData' top: 'x' top: 'y'\nmemory_data_param { batch_size: "
+        "2 channels: 3 height: 4 width: 5 } }\n"
+        "layer { name: 'c' type: 'Data' data_param { source: 's' } }");
+    const Lockstep__NetParameter *original = (Lockstep__NetParameter *)definition->message;
+    struct ls_net_state train = {.phase = LOCKSTEP__PHASE__TRAIN};
+    struct ls_net_definition net;
+    char place[LS_PLACE_MAX];
+    assert_int_equal(ls_net_filter(definition, original, &train, &net, &error), 0);
+    const Lockstep__LayerParameter *image = net.net->layer[0];
+    const Lockstep__DataParameter *data = image->data_param;
+    assert_string_equal(image->type, "ImageData");
+    assert_true(ls_data_layer_reads(image));
+    assert_null(image->image_data_param);
+    assert_int_equal(data->backend, LOCKSTEP__DATA_PARAMETER__DB__IMAGES);
+    assert_int_equal(data->n_source, 1);
+    assert_string_equal(data->source[0], "list");
+    assert_true(data->has_batch_size && data->cache && !data->antialias && data->is_color);
+    assert_int_equal(data->batch_size, 1);
+    assert_int_equal(data->rand_skip, 2);
+    ls_place(definition, data, "new_height", place, sizeof place);
+    assert_string_equal(place, "net:4:1");
+    ls_place(definition, data, "batch_size", place, sizeof place);
+    assert_string_equal(place, "net:2:1");
+    /* The definition itself is as it was: `upgrade` writes it. */
+    assert_non_null(original->layer[0]->image_data_param);
+    assert_false(original->layer[0]->data_param->has_backend);
+    const Lockstep__LayerParameter *memory = net.net->layer[1];
+    assert_true(ls_data_layer_takes_input(memory) && !ls_data_layer_reads(memory));
+    assert_null(memory->memory_data_param);
+    assert_int_equal(memory->input_param->n_shape, 2);
+    assert_int_equal(memory->input_param->shape[0]->n_dim, 4);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(memory->input_param->shape[0]->dim[i], 2 + i);
+    assert_int_equal(memory->input_param->shape[1]->n_dim, 1);
+    assert_int_equal(memory->input_param->shape[1]->dim[0], 2);
+    ls_place(definition, memory->input_param, NULL, place, sizeof place);
+    assert_string_equal(place, "net:6:1");
+    assert_ptr_equal(net.net->layer[2]->data_param, original->layer[2]->data_param);
+    ls_definition_free(definition);
+}
+
+static void fields_of_two_messages_are_refused(void **state)
+{
+    (void)state;
+    fails_with("layer { name: 'a' type: 'ImageData' image_data_param { source: 'l' }\n"
+               "data_param {\nbatch_size: 3 } }",
+               LOCKSTEP__PHASE__TRAIN,
+               "net:3:1: layer 'a': data_param has batch_size, which is image_data_param's here. "
+               "hint: in such a layer data_param is for what Caffe does not have: cache, "
+               "on_bad_record, prefetch, split");
+}
+
 static void both_kinds_of_rules_are_refused(void **state)
 {
     (void)state;
@@ -209,6 +270,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules),
         cmocka_unit_test(copies),
+        cmocka_unit_test(data_layers_are_completed),
+        cmocka_unit_test(fields_of_two_messages_are_refused),
         cmocka_unit_test(both_kinds_of_rules_are_refused),
         cmocka_unit_test(another_phase_of_a_layer_is_refused),
         cmocka_unit_test(nets_of_files),
