@@ -51,6 +51,13 @@ if(sources)
   set_target_properties(lockstep_program PROPERTIES OUTPUT_NAME lockstep
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS lockstep_program)
+  # Links of the names that it answers to as Caffe's programs.
+  file(READ ${CMAKE_SOURCE_DIR}/src/cli/links.c links)
+  string(REGEX MATCHALL "\\{\"[a-z0-9_.]+\"," links "${links}")
+  list(TRANSFORM links REPLACE "[{\",]" "")
+  foreach(link ${links})
+    install(CODE "file(CREATE_LINK lockstep \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/${link}\" SYMBOLIC)")
+  endforeach()
 endif()
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

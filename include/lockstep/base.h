@@ -63,11 +63,19 @@ LOCKSTEP_API int lockstep_default_workers(void);
 struct lockstep_solver;
 
 /* Reads a solver prototxt and the nets that it names. `set` holds `set_count` strings
- * "field=value" that override solver fields, in the text format's notation ("base_lr=0.02"). */
+ * "field=value" that override solver fields, in the text format's notation ("base_lr=0.02");
+ * "field?=value" holds only where the file does not say the field. */
 LOCKSTEP_API int lockstep_solver_load(const char *path, const char *const *set, size_t set_count,
                                       struct lockstep_solver **solver,
                                       struct lockstep_error *error);
 LOCKSTEP_API void lockstep_solver_free(struct lockstep_solver *solver);
+
+/* A solver that trains the net of a file (prototxt) as if it were one to be trained: with a rate of
+ * 0 and, where the net has no loss, with the mean of each of its outputs as one. For lockstep_time.
+ * `level` and `stages` are the net's state. */
+LOCKSTEP_API int lockstep_solver_of_net(const char *path, int level, const char *const *stages,
+                                        size_t stage_count, struct lockstep_solver **solver,
+                                        struct lockstep_error *error);
 
 /* Data in place of those that a definition names: random pictures, and labels that are random
  * classes of what they are compared with. They are a function of seed and sample, so that trainings

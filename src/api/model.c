@@ -221,7 +221,7 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
     int status = ls_engine_bind(model->engine, &model->net, 1, error);
     ls_thread_pool_leave(model->engine->pool);
     LS_TRY(status);
-    if (model->net->dataset_count > 0)
+    if (!model->net->options.from_outside)
         LS_TRY(ls_step_create(model->engine, model->net, &model->pass, error));
     return ls_model_init_predictions(model, error);
 }

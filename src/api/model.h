@@ -20,7 +20,7 @@ struct lockstep_model {
     struct ls_comm *comm; /* of one rank */
     struct ls_store *store;
     struct ls_net *net;
-    struct ls_pass *pass; /* NULL: the net has no data layer */
+    struct ls_pass *pass; /* NULL: its data come from outside */
     struct ls_outputs outputs;
     int64_t iterations; /* batches to test; 0: every sample once */
     char **classes;     /* names, NULL where not known */

@@ -1,6 +1,7 @@
 /* The public interface: solvers and trainers.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdatomic.h>
+#include <string.h>
 
 #include "api/api.h"
 #include "api/job.h"
@@ -10,7 +11,9 @@
 #include "base/text.h"
 #include "engine/compare.h"
 #include "engine/copies.h"
+#include "schema/text_format.h"
 #include "schema/upgrade.h"
+#include "solver/added_losses.h"
 #include "solver/check.h"
 #include "solver/checkpoint.h"
 #include "solver/diff.h"
@@ -57,6 +60,49 @@ void lockstep_solver_free(struct lockstep_solver *solver)
         return;
     ls_solver_definition_free(solver->definition);
     ls_free(solver);
+}
+
+/* The text of a solver that names a net and its state. */
+static int write_solver(const char *path, int level, const char *const *stages, size_t stage_count,
+                        struct ls_text *text, struct ls_error *error)
+{
+    ls_text_add(text, "net: ");
+    ls_text_write_string(path, strlen(path), text);
+    ls_text_format(text,
+                   "\nbase_lr: 0 lr_policy: \"fixed\" max_iter: 1000000000\n"
+                   "train_state { level: %d",
+                   level);
+    for (size_t i = 0; i < stage_count; i++) {
+        ls_text_add(text, " stage: ");
+        ls_text_write_string(stages[i], strlen(stages[i]), text);
+    }
+    ls_text_add(text, " }\n");
+    return text->failed ? ls_fail_memory(error, "a solver") : 0;
+}
+
+int lockstep_solver_of_net(const char *path, int level, const char *const *stages,
+                           size_t stage_count, struct lockstep_solver **out,
+                           struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    struct ls_error *inner = ls_api_error(error);
+    struct ls_text text = {0};
+    *out = NULL;
+    struct lockstep_solver *solver = ls_alloc(1, sizeof *solver);
+    if (solver == NULL)
+        return ls_fail_memory(inner, "a solver");
+    atomic_store(&solver->references, 1);
+    int status = write_solver(path, level, stages, stage_count, &text, inner);
+    if (status == 0)
+        status = ls_solver_read_text(path, text.data, &solver->definition, inner);
+    if (status == 0)
+        status = ls_add_losses(&solver->definition->train, inner);
+    ls_text_free(&text);
+    if (status != 0)
+        lockstep_solver_free(solver);
+    else
+        *out = solver;
+    return status;
 }
 
 void lockstep_dummy_options_init(struct lockstep_dummy_options *options)

@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/job.h"
+#include "cli/links.h"
 #include "cli/report.h"
 #include "cli/suggest.h"
 
@@ -28,6 +29,9 @@ void ls_cli_overview(void)
          "usage: lockstep COMMAND OPTIONS...\n\ncommands:");
     for (size_t i = 0; ls_cli_commands[i] != NULL; i++)
         printf("  %-15s %s\n", ls_cli_commands[i]->name, ls_cli_commands[i]->summary);
+    puts("\nas in Caffe, also as links of these names (each has -help):");
+    for (const struct ls_cli_link *link = ls_cli_links; link->name != NULL; link++)
+        printf("  %-15s %s\n", link->name, link->summary);
     puts("\n'lockstep help COMMAND' (or 'lockstep COMMAND --help') lists a command's options,\n"
          "'lockstep --version' says what this program is built on.\n\n"
          "example:\n"
@@ -109,6 +113,9 @@ int ls_cli_main(int count, char **arguments)
     signal(SIGXFSZ, SIG_IGN);
     if (count > 0 && arguments[0][0] != '\0')
         program = arguments[0];
+    const struct ls_cli_link *link = count > 0 ? ls_cli_find_link(arguments[0]) : NULL;
+    if (link != NULL)
+        return link->run(count - 1, arguments + 1);
     if (count < 2)
         return ls_cli_usage_error("a command is missing. hint: 'lockstep help' lists the commands");
     if (is_flag(arguments[1], "help") || is_flag(arguments[1], "h")) {
@@ -119,6 +126,9 @@ int ls_cli_main(int count, char **arguments)
         ls_cli_version();
         return ls_cli_finish_output();
     }
+    link = ls_cli_find_link(arguments[1]);
+    if (link != NULL && strchr(arguments[1], '/') == NULL)
+        return link->run(count - 2, arguments + 2);
     const struct ls_cli_command *command = ls_cli_find_command(arguments[1]);
     if (command == NULL)
         return LOCKSTEP_USAGE;

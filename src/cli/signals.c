@@ -47,6 +47,20 @@ void ls_cli_catch_signals(struct lockstep_job *of)
     signal(SIGPIPE, SIG_IGN);
 }
 
+static void set_effect(int number, enum ls_cli_effect effect)
+{
+    if (effect == LS_CLI_NOTHING)
+        signal(number, SIG_IGN);
+    else
+        catch_signal(number, effect == LS_CLI_STOP ? request_stop : request_snapshot);
+}
+
+void ls_cli_set_signal_effects(enum ls_cli_effect interrupt, enum ls_cli_effect hang_up)
+{
+    set_effect(SIGINT, interrupt);
+    set_effect(SIGHUP, hang_up);
+}
+
 void ls_cli_forget_job(void)
 {
     atomic_store(&job, NULL);

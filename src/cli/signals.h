@@ -17,6 +17,9 @@
 
 /* Installs the handlers. `job`: that of this process, or NULL. */
 void ls_cli_catch_signals(struct lockstep_job *job);
+/* What SIGINT and SIGHUP do from now on, instead of LS_CLI_STOP and LS_CLI_SNAPSHOT. */
+enum ls_cli_effect { LS_CLI_STOP, LS_CLI_SNAPSHOT, LS_CLI_NOTHING };
+void ls_cli_set_signal_effects(enum ls_cli_effect interrupt, enum ls_cli_effect hang_up);
 /* From now on signals do not look at the job any more, which is about to be closed. */
 void ls_cli_forget_job(void);
 

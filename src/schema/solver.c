@@ -187,6 +187,29 @@ int ls_solver_read_partly(const char *path, const char *const *set, size_t set_c
     return status;
 }
 
+int ls_solver_read_text(const char *path, const char *text, struct ls_solver_definition **out,
+                        struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_solver_definition *solver = ls_alloc(1, sizeof *solver);
+    if (solver == NULL)
+        return ls_fail_memory(error, "a solver");
+    bool nets = false;
+    int status = ls_text_read(path, text, strlen(text), &lockstep__solver_parameter__descriptor,
+                              &solver->definition, error);
+    if (status == 0) {
+        struct ls_solver_reading reading = {.out = solver, .error = error};
+        reading.solver = (Lockstep__SolverParameter *)solver->definition->message;
+        solver->solver = reading.solver;
+        status = read_solver(&reading, 0, NULL, 0, &nets);
+    }
+    if (status == 0)
+        *out = solver;
+    else
+        ls_solver_definition_free(solver);
+    return status;
+}
+
 int ls_solver_read(const char *path, const char *const *set, size_t set_count,
                    struct ls_solver_definition **out, struct ls_error *error)
 {

@@ -24,16 +24,19 @@ struct ls_solver_definition {
 };
 
 /* Reads a solver, applies the overrides `set` ("field=value", "field.field=value"; the value in
- * the text format, quotes of a string may be missing; the last of several holds), finds its nets
- * and checks every field. An override of one of a pair (max_iter or max_epoch ...) replaces the
- * other. All problems are reported in one go, also those of the nets' files. Free with
- * ls_solver_definition_free. */
+ * the text format, quotes of a string may be missing; the last of several holds; "field?=value"
+ * holds where the file does not say the field), finds its nets and checks every field. An override
+ * of one of a pair (max_iter or max_epoch ...) replaces the other. All problems are reported in one
+ * go, also those of the nets' files. Free with ls_solver_definition_free. */
 int ls_solver_read(const char *path, const char *const *set, size_t set_count,
                    struct ls_solver_definition **out, struct ls_error *error);
 /* As ls_solver_read, but after problems *out has what could be read if that includes all nets, so
  * that a caller can look for problems of theirs (it is of no other use), else NULL. */
 int ls_solver_read_partly(const char *path, const char *const *set, size_t set_count,
                           struct ls_solver_definition **out, struct ls_error *error);
+/* The same for a text; `path` is what it is called, and where its paths are looked for. */
+int ls_solver_read_text(const char *path, const char *text, struct ls_solver_definition **out,
+                        struct ls_error *error);
 void ls_solver_definition_free(struct ls_solver_definition *solver);
 
 /* The seed of all random numbers: random_seed, or 1 if that is missing or negative. */

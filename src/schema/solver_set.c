@@ -107,15 +107,20 @@ int ls_solver_set(struct ls_solver_reading *reading, const char *set)
     if (equals == NULL || equals == set)
         return ls_fail(reading->error, LOCKSTEP_DEFINITION, source, "write --set base_lr=0.02",
                        "an override is a field, '=' and a value");
+    const bool only_unset = equals[-1] == '?';
     for (;;) { /* one name of the path "field.field=" a round */
-        size_t length = strcspn(at, ".=");
-        snprintf(name, sizeof name, "%.*s", length < sizeof name ? (int)length : 90, at);
+        size_t length = strcspn(at, ".="), named = length;
+        if (only_unset && at + length == equals)
+            named--;
+        snprintf(name, sizeof name, "%.*s", named < sizeof name ? (int)named : 90, at);
         const ProtobufCFieldDescriptor *field = ls_field_named(message->descriptor, name);
         if (field == NULL)
             return unknown(reading, source, message->descriptor, name);
-        if (message == &reading->solver->base)
+        if (message == &reading->solver->base && !only_unset)
             unset_other(definition, message, name);
         at += length + 1;
+        if (at > equals && only_unset && ls_field_count(message, field) > 0)
+            return 0;
         if (at > equals)
             return assign(reading, message, field, at, source);
         if (field->type != PROTOBUF_C_TYPE_MESSAGE || ls_field_is_repeated(field))

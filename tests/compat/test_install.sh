@@ -21,6 +21,12 @@ pc=$(find "$work/moved" -name lockstep.pc)
 export PKG_CONFIG_PATH=${pc%/*}
 libdir=$(pkg-config --variable=libdir lockstep)
 
+# The names of Caffe's programs.
+for name in caffe caffe.bin; do
+    [ "$(readlink "$work/moved/bin/$name")" = lockstep ] || fail "there is no link $name"
+done
+"$work/moved/bin/caffe" -version | grep -q '^caffe version' || fail "caffe -version"
+
 cat >"$work/user.c" <<'C'
 #include <lockstep/lockstep.h>
 #include <stdio.h>

@@ -27,6 +27,19 @@ static void test_shapes(void **state)
     assert_string_equal(messages, "lockstep: n:1:2: wrong\n");
 }
 
+static void test_time_of_a_net(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        RUN("time", "--model", "n", "--level", "2", "--stage", "deep", "--input", "data=1,3,4,4"),
+        0);
+    assert_non_null(strstr(fake.calls, "net solver(n|2|deep) dummy(0|data=1,3,4,4) "));
+    assert_int_equal(RUN("time"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("time", "--model", "n", "--solver", "s"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("time", "--model", "n", "--set", "base_lr=1"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("time", "--solver", "s", "--stage", "deep"), LOCKSTEP_USAGE);
+}
+
 /* Only where that is said; notes go to stderr. */
 static void test_dummy_data(void **state)
 {
@@ -57,6 +70,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_shapes, reset),
+        cmocka_unit_test_setup(test_time_of_a_net, reset),
         cmocka_unit_test_setup(test_dummy_data, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

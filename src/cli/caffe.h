@@ -1,0 +1,31 @@
+/* Caffe's program: its command lines, and its log.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_CLI_CAFFE_H
+#define LS_CLI_CAFFE_H
+
+#include "cli/caffe_flags.h"
+#include "cli/glog.h"
+#include "lockstep/lockstep.h"
+
+/* The program itself, with the arguments behind its name. Returns the exit code. */
+int ls_caffe_main(int count, char **arguments);
+
+/* `caffe train`. */
+int ls_caffe_train(const struct ls_caffe_flags *flags, const struct ls_glog *log);
+
+/* Where a value of Caffe's log that several commands write comes from: the outputs of a net, one
+ * line for each figure, behind `what` ("    Test net output #"), numbered if `numbered`. */
+void ls_caffe_put_outputs(const struct ls_glog *log, const char *place, const char *what,
+                          bool numbered, const struct lockstep_output *outputs, size_t count);
+/* What the library says that has no counterpart in Caffe's log, warnings and the like. */
+void ls_caffe_put_event(const struct ls_glog *log, const char *place,
+                        const struct lockstep_event *event);
+/* That there are no GPUs, and what -gpu would have meant. */
+void ls_caffe_tell_device(const struct ls_caffe_flags *flags, const struct ls_glog *log);
+/* The problems of an error, each a line. Returns `status`. */
+int ls_caffe_report(const struct ls_glog *log, int status, struct lockstep_error *error);
+
+/* What this machine has, line by line. */
+void ls_cli_describe_machine(void (*put)(void *user, const char *line), void *user);
+
+#endif

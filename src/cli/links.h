@@ -1,0 +1,20 @@
+/* The names of Caffe's programs, which this one answers to where it is called by one of them (a
+ * link), or has one as its first argument.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_CLI_LINKS_H
+#define LS_CLI_LINKS_H
+
+struct ls_cli_link {
+    const char *name;
+    const char *summary;
+    int (*run)(int count, char **arguments); /* with the arguments behind the name */
+    int install;                             /* the install target makes a link of this name */
+};
+
+/* Ending with a NULL name. */
+extern const struct ls_cli_link ls_cli_links[];
+
+/* The one that a path leads to by its last part, or NULL. */
+const struct ls_cli_link *ls_cli_find_link(const char *path);
+
+#endif
