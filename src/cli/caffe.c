@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/caffe_train.h"
 #include "cli/job.h"
 #include "cli/report.h"
 

@@ -10,9 +10,6 @@
 /* The program itself, with the arguments behind its name. Returns the exit code. */
 int ls_caffe_main(int count, char **arguments);
 
-/* `caffe train`. */
-int ls_caffe_train(const struct ls_caffe_flags *flags, const struct ls_glog *log);
-
 /* Where a value of Caffe's log that several commands write comes from: the outputs of a net, one
  * line for each figure, behind `what` ("    Test net output #"), numbered if `numbered`. */
 void ls_caffe_put_outputs(const struct ls_glog *log, const char *place, const char *what,

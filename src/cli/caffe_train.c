@@ -1,5 +1,7 @@
-/* caffe train: a training with the log of Caffe's.
+/* caffe train. See cli/caffe_train.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/caffe_train.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef LS_CLI_LINKS_H
 #define LS_CLI_LINKS_H
 
-struct ls_cli_link {
+struct ls_cli_alias {
     const char *name;
     const char *summary;
     int (*run)(int count, char **arguments); /* with the arguments behind the name */
@@ -12,9 +12,9 @@ struct ls_cli_link {
 };
 
 /* Ending with a NULL name. */
-extern const struct ls_cli_link ls_cli_links[];
+extern const struct ls_cli_alias ls_cli_links[];
 
 /* The one that a path leads to by its last part, or NULL. */
-const struct ls_cli_link *ls_cli_find_link(const char *path);
+const struct ls_cli_alias *ls_cli_find_link(const char *path);
 
 #endif

@@ -30,7 +30,7 @@ void ls_cli_overview(void)
     for (size_t i = 0; ls_cli_commands[i] != NULL; i++)
         printf("  %-15s %s\n", ls_cli_commands[i]->name, ls_cli_commands[i]->summary);
     puts("\nas in Caffe, also as links of these names (each has -help):");
-    for (const struct ls_cli_link *link = ls_cli_links; link->name != NULL; link++)
+    for (const struct ls_cli_alias *link = ls_cli_links; link->name != NULL; link++)
         printf("  %-15s %s\n", link->name, link->summary);
     puts("\n'lockstep help COMMAND' (or 'lockstep COMMAND --help') lists a command's options,\n"
          "'lockstep --version' says what this program is built on.\n\n"
@@ -113,7 +113,7 @@ int ls_cli_main(int count, char **arguments)
     signal(SIGXFSZ, SIG_IGN);
     if (count > 0 && arguments[0][0] != '\0')
         program = arguments[0];
-    const struct ls_cli_link *link = count > 0 ? ls_cli_find_link(arguments[0]) : NULL;
+    const struct ls_cli_alias *link = count > 0 ? ls_cli_find_link(arguments[0]) : NULL;
     if (link != NULL)
         return link->run(count - 1, arguments + 1);
     if (count < 2)

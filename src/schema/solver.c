@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "schema/fields.h"
 #include "schema/solver_parts.h"
+#include "schema/text_format.h"
 #include "schema/suggest.h"
 #include "schema/upgrade.h"
 
