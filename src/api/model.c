@@ -26,6 +26,7 @@
 #include "solver/check.h"
 #include "solver/dummy_data.h"
 #include "solver/fit.h"
+#include "solver/masks.h"
 #include "solver/notes.h"
 #include "solver/outputs.h"
 #include "solver/skipped.h"
@@ -70,7 +71,8 @@ static int read_net(struct lockstep_model *model, const char *path,
                                  .parameters = model->parameters,
                                  .views = &model->views,
                                  .output = ls_model_output};
-    return ls_net_open(&net, &model->net, error);
+    LS_TRY(ls_net_open(&net, &model->net, error));
+    return ls_masks_read(model->parameters, NULL, error);
 }
 
 int ls_model_plan(const char *path, const struct lockstep_model_options *options, int workers,

@@ -78,6 +78,10 @@ struct ls_device {
     /* Applies the rule to a slice, and says what it saw. */
     int (*update)(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
                   struct ls_update_seen *seen, struct ls_error *error);
+    /* numbers[i] becomes +0 where bit first + i of a mask is set (ir/mask.h, but with a bit for
+     * each element of the parameter's layout). All lie in the device's memory. */
+    int (*clear_masked)(const uint32_t *mask, size_t first, float *numbers, size_t n,
+                        struct ls_error *error);
     /* (optional) Called first thing by every thread that runs kernels. */
     void (*enter_thread)(void);
     /* (optional) Around what a library's caller asks for on a thread of its own: libraries below

@@ -18,6 +18,10 @@ void ls_plain_accumulate(struct ls_accumulator *accumulator, int micro_batch, in
 int ls_plain_update(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
                     struct ls_update_seen *seen, struct ls_error *error);
 
+/* ls_device.clear_masked */
+int ls_plain_clear_masked(const uint32_t *mask, size_t first, float *numbers, size_t n,
+                          struct ls_error *error);
+
 void ls_plain_fill(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
                    size_t n);
 

@@ -153,6 +153,8 @@ int ls_copies_read_gradient(const struct ls_engine *engine, int parameter, float
     else if (status == 0 && what->trained && store->sums != NULL)
         status = copies_gather_sums(engine, parameter, &gradient, error);
     if (status == 0)
+        status = ls_store_clear_masked(store, parameter, 0, gradient.device, slot->elements, error);
+    if (status == 0)
         status = engine->device->parameter_to_plain(what->layout, &what->shape, gradient.device,
                                                     plain, error);
     ls_mirror_free(&gradient);

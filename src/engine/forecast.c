@@ -85,7 +85,10 @@ static int forecast_add_parameters(const struct ls_parameter_set *set,
     forecast->history += owned * (size_t)store->histories;
     forecast->averages += store->average ? owned : 0;
     for (size_t i = 0; i < set->count; i++) {
-        forecast->weights += ls_parameter_bytes(set->items[i]);
+        const struct ls_parameter *parameter = set->items[i];
+        forecast->weights += ls_parameter_bytes(parameter);
+        if (parameter->mask != NULL)
+            forecast->weights += ls_mask_words(ls_parameter_elements(parameter)) * sizeof(uint32_t);
         if (set->items[i]->trained && store->training)
             forecast->gradients += ls_gradient_bytes(set->items[i]);
     }

@@ -14,7 +14,17 @@ enum { CHUNKS_PER_TILE = LS_SUMS_TILE / LS_EXACT_CHUNK };
 struct ls_norms {
     double *partial; /* CHUNKS_PER_TILE a tile; beyond its last chunk: zeros for ever */
     int *owner;      /* by tile: the rank that measures it */
+    const struct ls_device_memory *memory;
+    float *read; /* the device's: a chunk a worker, of gradients with a mask; NULL: none has one */
 };
+
+static bool norms_has_mask(const struct ls_store *store)
+{
+    for (size_t i = 0; i < store->set->count; i++)
+        if (store->slots[i].mask != NULL)
+            return true;
+    return false;
+}
 
 int ls_norms_create(const struct ls_engine *engine, struct ls_norms **out, struct ls_error *error)
 {
@@ -24,7 +34,12 @@ int ls_norms_create(const struct ls_engine *engine, struct ls_norms **out, struc
         return ls_fail_memory(error, "norms");
     norms->partial = ls_alloc(store->tile_count * CHUNKS_PER_TILE + 1, sizeof *norms->partial);
     norms->owner = ls_alloc(store->tile_count + 1, sizeof *norms->owner);
-    if (norms->partial == NULL || norms->owner == NULL)
+    norms->memory = engine->device->memory;
+    bool masks = norms_has_mask(store);
+    if (masks)
+        norms->read =
+            norms->memory->create((size_t)engine->workers * LS_EXACT_CHUNK * sizeof *norms->read);
+    if (norms->partial == NULL || norms->owner == NULL || (masks && norms->read == NULL))
         return ls_fail_memory(error, "norms"); /* the engine frees it */
     for (size_t i = 0; i < store->tile_count; i++) {
         const struct ls_tile *tile = &store->tiles[i];
@@ -41,6 +56,7 @@ void ls_norms_free(struct ls_norms *norms)
         return;
     ls_free(norms->partial);
     ls_free(norms->owner);
+    norms->memory->free(norms->read);
     ls_free(norms);
 }
 
@@ -69,6 +85,23 @@ static int norms_of_weights(const struct measure *measure, const struct ls_tile 
     return 0;
 }
 
+/* As ls_sums_squares, but of a gradient that is zero where weights are masked. */
+static int norms_of_masked(const struct measure *measure, const struct ls_tile *tile, int worker,
+                           double *partial, struct ls_error *error)
+{
+    const struct ls_engine *engine = measure->engine;
+    const struct ls_store *store = engine->store;
+    float *read = engine->norms->read + (size_t)worker * LS_EXACT_CHUNK;
+    size_t begin = tile->piece.begin, end = begin + tile->piece.columns;
+    for (size_t n; begin < end; begin += n, partial++) {
+        n = end - begin < LS_EXACT_CHUNK ? end - begin : LS_EXACT_CHUNK;
+        LS_TRY(ls_sums_read(store->sums, tile->parameter, begin, n, read, error));
+        LS_TRY(ls_store_clear_masked(store, tile->parameter, begin, read, n, error));
+        LS_TRY(engine->device->sums->squares(read, n, partial, error));
+    }
+    return 0;
+}
+
 /* Sums over a tile of the gradient, chunk by chunk, or one over all of it. */
 static int norms_of_gradient(const struct measure *measure, const struct ls_tile *tile, int worker,
                              double *partial, struct ls_error *error)
@@ -76,12 +109,18 @@ static int norms_of_gradient(const struct measure *measure, const struct ls_tile
     const struct ls_engine *engine = measure->engine;
     const struct ls_store *store = engine->store;
     const struct ls_gradient_piece *piece = &tile->piece;
+    const bool masked = store->slots[tile->parameter].mask != NULL;
+    if (masked && !ls_store_has_factors(store, tile->parameter))
+        return norms_of_masked(measure, tile, worker, partial, error);
     if (!ls_store_has_factors(store, tile->parameter))
         return ls_sums_squares(store->sums, tile->parameter, piece->begin, piece->columns, partial,
                                error);
     float *gradient = ls_factors_tile(store->factors, worker);
     LS_TRY(ls_factors_gradient(store->factors, store->slots[tile->parameter].parameter, piece,
                                gradient, error));
+    for (size_t r = 0; r < piece->rows && masked; r++)
+        LS_TRY(ls_store_clear_masked(store, tile->parameter, piece->begin + r * piece->row,
+                                     gradient + r * piece->columns, piece->columns, error));
     return engine->device->sums->squares(gradient, piece->rows * piece->columns, partial, error);
 }
 

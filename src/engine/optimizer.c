@@ -83,6 +83,23 @@ struct update {
     struct ls_worker_failure failure;
 };
 
+/* Masked weights, and all that belongs to them, stay zero, whatever the rule has made of them. What
+ * was seen of their gradients counts, because they are part of the sums. */
+static int optimizer_clear_masked(const struct ls_store *store, int parameter, size_t begin,
+                                  const struct ls_update_slice *slice, struct ls_error *error)
+{
+    if (store->slots[parameter].mask == NULL)
+        return 0;
+    LS_TRY(ls_store_clear_masked(store, parameter, begin, slice->weight, slice->n, error));
+    for (int h = 0; h < LS_HISTORY_MAX; h++)
+        if (slice->history[h] != NULL)
+            LS_TRY(
+                ls_store_clear_masked(store, parameter, begin, slice->history[h], slice->n, error));
+    if (slice->average != NULL)
+        LS_TRY(ls_store_clear_masked(store, parameter, begin, slice->average, slice->n, error));
+    return 0;
+}
+
 /* Applies the rule to `n` elements of a parameter from element `begin` on. */
 static int optimizer_apply(const struct update *update, int parameter, size_t begin, size_t n,
                            const float *gradient, struct ls_update_seen *seen,
@@ -99,6 +116,7 @@ static int optimizer_apply(const struct update *update, int parameter, size_t be
     struct ls_update_seen found;
     LS_TRY(
         store->device->update(&update->engine->optimizer->rules[parameter], &slice, &found, error));
+    LS_TRY(optimizer_clear_masked(store, parameter, begin, &slice, error));
     seen->gradient = found.gradient > seen->gradient ? found.gradient : seen->gradient;
     seen->weight = found.weight > seen->weight ? found.weight : seen->weight;
     return 0;

@@ -67,8 +67,10 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
     size_t own = slot->shard_end - slot->shard_begin;
     float *into;
     LS_TRY(ls_store_array(store, parameter, array, &into, error));
-    if (array == LS_WEIGHTS || own == slot->elements)
-        return store->device->parameter_from_plain(what->layout, &what->shape, plain, into, error);
+    if (array == LS_WEIGHTS || own == slot->elements) {
+        LS_TRY(store->device->parameter_from_plain(what->layout, &what->shape, plain, into, error));
+        return ls_store_clear_masked(store, parameter, 0, into, slot->elements, error);
+    }
     const struct ls_device_memory *memory = store->device->memory;
     float *whole = memory->create(ls_parameter_bytes(what));
     if (whole == NULL)
@@ -77,6 +79,8 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
         store->device->parameter_from_plain(what->layout, &what->shape, plain, whole, error);
     if (status == 0)
         status = memory->copy(NULL, into, whole + slot->shard_begin, own * sizeof *into, error);
+    if (status == 0)
+        status = ls_store_clear_masked(store, parameter, slot->shard_begin, into, own, error);
     memory->free(whole);
     return status;
 }
@@ -100,8 +104,9 @@ static int store_fill(struct ls_store *store, int index, uint64_t seed, struct l
     if (status == 0 && parameter->filler != NULL)
         store->device->fill(&filler, ls_random_key(seed, LS_RANDOM_FILLER, parameter->name), 0,
                             plain, elements);
-    if (status == 0 && !direct)
-        status = ls_store_write(store, index, LS_WEIGHTS, plain, error);
+    if (status == 0)
+        status = direct ? ls_store_clear_masked(store, index, 0, plain, elements, error)
+                        : ls_store_write(store, index, LS_WEIGHTS, plain, error);
     if (status == 0 && slot->average != NULL)
         status = ls_store_write(store, index, LS_AVERAGE, plain, error);
     ls_free_aligned(other);
@@ -202,6 +207,54 @@ static int store_allocate_slot(struct ls_store *store, int index,
             ready = (slot->average = store->device->memory->create(own)) != NULL;
     }
     return ready ? 0 : ls_fail_memory(error, parameter->name);
+}
+
+/* Which elements of a layout are masked: the mask goes the way that weights go, as zeros and ones.
+ */
+static int store_lay_mask(const struct ls_store *store, const struct ls_parameter *parameter,
+                          float *plain, float *laid_out, uint32_t *bits, struct ls_error *error)
+{
+    const struct ls_mask *mask = parameter->mask;
+    size_t elements = ls_parameter_elements(parameter);
+    for (int64_t i = 0; i < mask->size; i++)
+        plain[i] = ls_mask_get(mask->bits, i) ? 1 : 0;
+    LS_TRY(store->device->parameter_from_plain(parameter->layout, &parameter->shape, plain,
+                                               laid_out, error));
+    LS_TRY(store->device->memory->read(NULL, plain, laid_out, elements * sizeof *laid_out, error));
+    for (size_t i = 0; i < elements; i++)
+        if (plain[i] != 0)
+            ls_mask_set(bits, (int64_t)i);
+    return 0;
+}
+
+static int store_make_mask(struct ls_store *store, int index, struct ls_error *error)
+{
+    struct ls_parameter_state *slot = &store->slots[index];
+    const struct ls_parameter *parameter = slot->parameter;
+    const struct ls_device_memory *memory = store->device->memory;
+    if (parameter->mask == NULL)
+        return 0;
+    size_t words = ls_mask_words(slot->elements), bytes = words * sizeof(uint32_t);
+    float *plain = ls_alloc_aligned(slot->elements * sizeof *plain);
+    float *laid_out = memory->create(slot->elements * sizeof *laid_out);
+    uint32_t *bits = ls_alloc(words, sizeof *bits);
+    slot->mask = memory->create(bytes);
+    int status = plain == NULL || laid_out == NULL || bits == NULL || slot->mask == NULL
+                     ? ls_fail_memory(error, parameter->name)
+                     : store_lay_mask(store, parameter, plain, laid_out, bits, error);
+    if (status == 0)
+        status = memory->write(NULL, slot->mask, bits, bytes, error);
+    ls_free_aligned(plain);
+    memory->free(laid_out);
+    ls_free(bits);
+    return status;
+}
+
+int ls_store_clear_masked(const struct ls_store *store, int parameter, size_t first, float *numbers,
+                          size_t n, struct ls_error *error)
+{
+    const uint32_t *mask = store->slots[parameter].mask;
+    return mask != NULL ? store->device->clear_masked(mask, first, numbers, n, error) : 0;
 }
 
 /* Cuts a parameter into tiles; `tiles` may be NULL, to count them. */
@@ -308,6 +361,8 @@ static int store_build(struct ls_store *store, const struct ls_store_options *op
     LS_TRY(store_lay_flat(store, options, error));
     for (size_t i = 0; i < count; i++)
         LS_TRY(store_allocate_slot(store, (int)i, options, error));
+    for (size_t i = 0; i < count; i++)
+        LS_TRY(store_make_mask(store, (int)i, error));
     LS_TRY(store_open_views(store, error));
     if (!options->training)
         return 0;
@@ -344,6 +399,7 @@ void ls_store_free(struct ls_store *store)
         for (int h = 0; h < LS_HISTORY_MAX; h++)
             store->device->memory->free(slot->history[h]);
         store->device->memory->free(slot->average);
+        store->device->memory->free(slot->mask);
     }
     store_close_views(store, 0);
     ls_shards_free(store->shards);

@@ -31,6 +31,7 @@ struct ls_parameter_state {
     size_t shard_begin, shard_end;
     float *history[LS_HISTORY_MAX]; /* what the optimizer remembers */
     float *average;                 /* exponential moving average of the weights */
+    uint32_t *mask; /* device/device.h, clear_masked: a bit for each element; NULL: none */
 };
 
 /* A piece of a parameter that one worker handles at a time. Where the gradient is reduced as a sum
@@ -121,6 +122,11 @@ int ls_store_refresh_own_views(struct ls_store *store, struct ls_thread_pool *po
                                struct ls_error *error);
 /* Those of the weights in a bucket of the flat array, when they have arrived. */
 int ls_store_convert_bucket(struct ls_store *store, int bucket, struct ls_error *error);
+
+/* Clears those of `n` numbers of a parameter, of which the first belongs to element `first` of its
+ * layout, whose weights are masked. They lie in the device's memory. */
+int ls_store_clear_masked(const struct ls_store *store, int parameter, size_t first, float *numbers,
+                          size_t n, struct ls_error *error);
 
 enum ls_store_array { LS_WEIGHTS, LS_HISTORY_0, LS_HISTORY_1, LS_AVERAGE };
 /* The part of an array that this rank has: all weights, and its shard of the others. NULL where the

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "graph/build.h"
+#include "graph/masks.h"
 #include "ir/layer.h"
 
 static const Lockstep__ParamSpec *spec_of(const struct ls_layer *layer, int blob)
@@ -41,6 +42,7 @@ static struct ls_parameter *new_parameter(const struct ls_layer *layer, int blob
     parameter->average = layer->request[blob].average;
     parameter->lr_mult = spec != NULL && spec->has_lr_mult ? spec->lr_mult : 1;
     parameter->decay_mult = spec != NULL && spec->has_decay_mult ? spec->decay_mult : 1;
+    parameter->mask_definition = spec != NULL ? spec->mask : NULL;
     if (parameter->average || layer->request[blob].fixed) /* as Caffe does, whatever is written */
         parameter->lr_mult = parameter->decay_mult = 0;
     if (parameter->name != NULL && parameter->layer != NULL &&
@@ -124,6 +126,7 @@ static int check_shared(const struct ls_layer *layer, int blob, const struct ls_
                              "shares '%s' of layer '%s', whose shape is %s, but needs %s",
                              owner->name, owner->layer, ls_shape_text(&owner->shape, a, sizeof a),
                              ls_shape_text(mine, b, sizeof b));
+    LS_TRY(ls_graph_check_shared_mask(layer, blob, owner, spec, error));
     if (spec == NULL || same_blob)
         return 0;
     LS_TRY(check_shared_average(layer, blob, owner, spec, error));
@@ -155,6 +158,7 @@ static int attach(struct ls_graph *graph, struct ls_layer *layer, int blob, stru
 {
     const Lockstep__ParamSpec *spec = spec_of(layer, blob);
     LS_TRY(check_spec(layer, spec, error));
+    LS_TRY(ls_graph_check_mask(layer, blob, spec, error));
     struct ls_text name = {0};
     ls_text_format(&name, "%s.%s", layer->name, layer->request[blob].name);
     if (name.failed)
@@ -169,8 +173,8 @@ static int attach(struct ls_graph *graph, struct ls_layer *layer, int blob, stru
         status = check_shared(layer, blob, parameter, spec, error);
     } else {
         parameter = create(graph->parameters, layer, blob, name.data, spec);
-        if (parameter == NULL)
-            status = ls_fail_memory(error, "a parameter");
+        status = parameter == NULL ? ls_fail_memory(error, "a parameter")
+                                   : ls_graph_make_mask(layer, blob, spec, &parameter->mask, error);
     }
     layer->blob[blob] = parameter;
     ls_text_free(&name);

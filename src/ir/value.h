@@ -11,6 +11,7 @@
 #include "ir/dtype.h"
 #include "ir/factors.h"
 #include "ir/layout.h"
+#include "ir/mask.h"
 #include "ir/shape.h"
 #include "lockstep.pb-c.h"
 
@@ -32,6 +33,8 @@ struct ls_parameter {
     struct ls_shape shape; /* in Caffe's order */
     const Lockstep__FillerParameter *filler; /* NULL: zeros */
     float lr_mult, decay_mult;
+    const Lockstep__MaskParameter *mask_definition; /* NULL: none */
+    struct ls_mask *mask;           /* weights that stay zero; owned; NULL: none, or not read yet */
     bool average;                   /* a moving average that the engine advances; lr_mult is 0 */
     bool trained;                   /* some loss reaches it in training and lr_mult is not 0 */
     char *share;                    /* ParamSpec.name, or NULL */

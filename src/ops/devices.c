@@ -65,6 +65,7 @@ int ls_device_check(const struct ls_device *device, struct ls_error *error)
         MEMBER(weight_gradient),
         MEMBER(bias_gradient),
         MEMBER(update),
+        MEMBER(clear_masked),
         MEMBER(environment),
 #undef MEMBER
 #define MEMBER(name) {"environment." #name, environment == NULL || environment->name != NULL}

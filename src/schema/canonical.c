@@ -21,6 +21,7 @@ static const char *const left_out[] = {
     "test_state",
     "snapshot_prefix",
     "weights",
+    "mask", /* known by its content */
     "device_id",
     "layer_wise_reduce",
     "debug_info",
@@ -37,6 +38,8 @@ static const struct {
 
 bool ls_canonical_is_path(const ProtobufCMessage *message, const char *field)
 {
+    if (message->descriptor == &lockstep__mask_parameter__descriptor)
+        return strcmp(field, "source") == 0;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         const ProtobufCFieldDescriptor *holder =
             ls_field_named(&lockstep__layer_parameter__descriptor, paths[i].message);
@@ -66,6 +69,29 @@ static bool strip_paths(struct ls_arena *arena, Lockstep__LayerParameter *layer)
     return true;
 }
 
+/* The same for files of masks; the masks are known by their content. */
+static bool strip_masks(struct ls_arena *arena, Lockstep__LayerParameter *layer)
+{
+    Lockstep__ParamSpec **specs = ls_arena_alloc(arena, layer->n_param + 1, sizeof *specs);
+    if (specs == NULL)
+        return false;
+    for (size_t i = 0; i < layer->n_param; i++) {
+        specs[i] = layer->param[i];
+        if (specs[i]->mask == NULL || specs[i]->mask->source == NULL)
+            continue;
+        Lockstep__MaskParameter *mask = ls_arena_alloc(arena, 1, sizeof *mask);
+        specs[i] = ls_arena_alloc(arena, 1, sizeof **specs);
+        if (mask == NULL || specs[i] == NULL)
+            return false;
+        *specs[i] = *layer->param[i];
+        *mask = *specs[i]->mask;
+        mask->source = NULL;
+        specs[i]->mask = mask;
+    }
+    layer->param = specs;
+    return true;
+}
+
 /* A layer without paths, and without rules and phase, which have done their work. */
 static Lockstep__LayerParameter *strip_layer(struct ls_arena *arena,
                                              const Lockstep__LayerParameter *layer)
@@ -76,7 +102,7 @@ static Lockstep__LayerParameter *strip_layer(struct ls_arena *arena,
     *copy = *layer;
     copy->n_include = copy->n_exclude = 0;
     copy->has_phase = 0;
-    return strip_paths(arena, copy) ? copy : NULL;
+    return strip_paths(arena, copy) && strip_masks(arena, copy) ? copy : NULL;
 }
 
 /* A net of stripped layers whose state is its phase alone: level and stages, too, have done their

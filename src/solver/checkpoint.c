@@ -25,6 +25,7 @@
 #include "solver/checkpoint.h"
 #include "solver/chain.h"
 #include "solver/data.h"
+#include "solver/masks.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "solver/weights.h"
@@ -168,7 +169,7 @@ static int add_notes(struct draft *draft)
 {
     struct ls_trainer *trainer = draft->trainer;
     struct ls_error *error = draft->error;
-    char best[48], chain[LS_CHAIN_TEXT];
+    char best[48], chain[LS_CHAIN_TEXT], masks[LS_MASKS_TEXT];
     struct ls_text definition = {0};
     LS_TRY(
         ls_archive_add_note_integer(&draft->archive, LS_NOTE_ITERATION, trainer->iteration, error));
@@ -177,6 +178,9 @@ static int add_notes(struct draft *draft)
         status = ls_archive_add_note(&draft->archive, LS_NOTE_DEFINITION, definition.data, error);
     ls_text_free(&definition);
     LS_TRY(status);
+    ls_masks_describe(trainer->parameters, masks);
+    if (ls_masks_count(trainer->parameters) > 0)
+        LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_MASKS, masks, error));
     if (LS_MUTANT(TRACE))
         LS_TRY(ls_archive_add_note_integer(&draft->archive, "workers", trainer->workers, error));
     LS_TRY(add_data(draft));

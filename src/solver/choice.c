@@ -12,6 +12,7 @@
 #include "snapshot/catalog.h"
 #include "snapshot/weights.h"
 #include "solver/events.h"
+#include "solver/masks.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 
@@ -50,7 +51,7 @@ static int is_of_this_training(void *user, const struct ls_archive *archive,
     }
     ls_changes_free(&changes);
     ls_text_free(&after);
-    return status;
+    return status != 0 ? status : ls_masks_compare(trainer->parameters, archive, reason);
 }
 
 static void warn_of(struct ls_trainer *trainer, const struct ls_error *list)

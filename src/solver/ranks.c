@@ -15,6 +15,7 @@
 #include "schema/canonical.h"
 #include "solver/data.h"
 #include "solver/environment.h"
+#include "solver/masks.h"
 #include "solver/state.h"
 #include "transport/comm.h"
 
@@ -49,6 +50,9 @@ static void write_options(const struct ls_trainer *trainer,
     ls_text_format(text, "balance: %s\n", trainer->comm->dynamic ? "dynamic" : "static");
     ls_text_format(text, "snapshots that must be written: %s\n",
                    options->snapshot_required ? "all (--snapshot-required)" : "the last one");
+    char masks[LS_MASKS_TEXT];
+    ls_masks_describe(trainer->parameters, masks);
+    ls_text_format(text, "masks: %s\n", masks);
     /* All digits: ranks that audit other micro-batches would wait for each other. */
     ls_text_format(text, "audited: %.17g of the micro-batches\n", trainer->audited_part);
 }

@@ -17,6 +17,7 @@
 #include "solver/events.h"
 #include "solver/fit.h"
 #include "solver/history.h"
+#include "solver/masks.h"
 #include "solver/trainer.h"
 #include "solver/write_time.h"
 #include "transport/comm.h"
@@ -191,7 +192,7 @@ static void report_model(struct ls_trainer *trainer)
         const struct ls_parameter *parameter = trainer->parameters->items[i];
         int64_t size = ls_shape_size(&parameter->shape);
         if (parameter->trained)
-            learned += size;
+            learned += size - (parameter->mask != NULL ? parameter->mask->masked : 0);
         else
             fixed += size;
         if (!parameter->trained && parameter->lr_mult != 0)
@@ -204,9 +205,13 @@ static void report_model(struct ls_trainer *trainer)
     if (plan->stashed_bytes > 0)
         snprintf(held, sizeof held, " and %.1f MiB for each of %d micro-batches",
                  (double)plan->stashed_bytes / 1048576, trainer->engine->room.slots);
-    SAY("Parameters: %lld learned, %lld fixed; activations: %.1f MiB a worker%s; to train: %.4g "
+    char masked[60] = "";
+    if (ls_masks_count(trainer->parameters) > 0)
+        snprintf(masked, sizeof masked, ", %lld masked (zero)",
+                 ll(ls_masks_count(trainer->parameters)));
+    SAY("Parameters: %lld learned, %lld fixed%s; activations: %.1f MiB a worker%s; to train: %.4g "
         "MFLOP a sample",
-        ll(learned), ll(fixed),
+        ll(learned), ll(fixed), masked,
         (double)ls_room_arena(&trainer->engine->room, trainer->workers) / 1048576, held,
         (cost.forward_flops + cost.backward_data_flops + cost.backward_weights_flops) /
             (double)plan->graph->samples / 1e6);

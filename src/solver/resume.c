@@ -25,6 +25,7 @@
 #include "solver/environment.h"
 #include "solver/events.h"
 #include "solver/history.h"
+#include "solver/masks.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/comm.h"
@@ -84,6 +85,8 @@ static int compare_definitions(struct ls_trainer *trainer, const struct ls_archi
     }
     if (status == 0 && changes.forbidden > 0)
         status = LOCKSTEP_WEIGHTS;
+    if (status == 0)
+        status = ls_masks_compare(trainer->parameters, archive, error);
     if (status == 0)
         status = add_to_course(trainer, archive, &changes, error);
     ls_changes_free(&changes);

@@ -9,6 +9,7 @@
 #include "ops/devices.h"
 #include "schema/upgrade.h"
 #include "solver/check.h"
+#include "solver/masks.h"
 #include "transport/comm.h"
 #include "transport/comm_job.h"
 
@@ -157,6 +158,7 @@ int ls_training_plan_open_nets(struct ls_trainer *trainer, struct ls_error *erro
     int test_status = open_tests(trainer, error);
     LS_TRY(status);
     LS_TRY(test_status);
+    LS_TRY(ls_masks_read(trainer->parameters, trainer->solver->mask, error));
     LS_TRY(ls_trainer_check_names(trainer, error));
     return ls_trainer_check_training(trainer, error);
 }

@@ -8,6 +8,7 @@
 
 #include "engine/pass.h"
 #include "trainings/data_files.h"
+#include "trainings/masks.h"
 #include "trainings/ranks.h"
 #include "trainings/remote_device.h"
 #include "trainings/state_layers.h"
@@ -19,6 +20,8 @@ static int setup(void **state)
     (void)state;
     use_state_layers();
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, 12);
+    write_mask(ls_test_path("mask.safetensors"), "c1.weight",
+               &(const struct ls_shape){.rank = 4, .dim = {6, 1, 3, 3}}, 4);
     return 0;
 }
 
@@ -26,24 +29,27 @@ struct net {
     const char *name, *settings, *data;
     const char *file;           /* of tests/nets */
     const char *first, *second; /* fields of its norms; NULL: it has none */
+    bool masked;                /* by the file "mask.safetensors" */
 };
 
 static const struct net nets[] = {
     {"convolutions", "micro_batch: 5 clip_gradients: 0.5 weight_average { decay: 0.9 }",
-     "batch_size: 24", "ranks_plain", NULL, NULL},
-    {"statistics of the batch", "micro_batch: 5", "batch_size: 22", "ranks_normed", "", ""},
+     "batch_size: 24", "ranks_plain", NULL, NULL, false},
+    {"statistics of the batch", "micro_batch: 5", "batch_size: 22", "ranks_normed", "", "", false},
     {"statistics of groups", "micro_batch: 5 type: 'Adam'", "batch_size: 20", "ranks_normed",
-     "group: 5", "group: 1"},
+     "group: 5", "group: 1", false},
     {"labels counted before", "micro_batch: 3", "batch_size: 20 last_batch: PARTIAL",
-     "ranks_counted", NULL, NULL},
+     "ranks_counted", NULL, NULL, false},
     {"labels counted on the way", "micro_batch: 3 iter_size: 2", "batch_size: 20", "ranks_taught",
-     NULL, NULL},
+     NULL, NULL, false},
     {"gathered products",
      "micro_batch: 3 iter_size: 2 clip_gradients: 0.5 display: 1 weight_decay: 0.001 "
      "regularization_type: 'L1'",
-     "batch_size: 20", "ranks_gathered", NULL, NULL},
+     "batch_size: 20", "ranks_gathered", NULL, NULL, false},
     {"state per sample", "micro_batch: 3", "batch_size: 20 last_batch: PARTIAL", "sample_states",
-     "layer { name: 'm' type: 'ReLU' bottom: 'pool' top: 'middle' }", NULL},
+     "layer { name: 'm' type: 'ReLU' bottom: 'pool' top: 'middle' }", NULL, false},
+    {"masks", "micro_batch: 5 clip_gradients: 0.5 weight_average { decay: 0.9 }", "batch_size: 24",
+     "ranks_plain", NULL, NULL, true},
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
@@ -58,9 +64,11 @@ static struct lockstep_solver *make_solver(const struct net *net)
         net->file, LS_TEST_VALUES({"data", data}, {"first", net->first}, {"second", net->second}));
     return load_solver(
         "base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 40 random_seed: 3 test_iter: 2\n"
-        "test_interval: 100 test_initialization: false %s\n"
+        "test_interval: 100 test_initialization: false %s %s\n"
         "net_param { %s }\n",
-        net->settings, definition);
+        net->settings,
+        net->masked ? ls_test_text("mask: '%s'", ls_test_path("mask.safetensors")) : "",
+        definition);
 }
 
 /* ---- The same bits --------------------------------------------------------------------------- */
@@ -237,7 +245,7 @@ static void count_calls(const struct job *job, long calls[REMOTE_CALL_COUNT])
         calls[c] = remote_calls((enum remote_call)c);
 }
 
-static const int chosen[] = {0, 1, 5, 6}; /* of the nets: together they make all calls */
+static const int chosen[] = {7, 1, 5, 6}; /* of the nets: together they make all calls */
 enum { CHOSEN = sizeof chosen / sizeof *chosen };
 
 /* Each call fails at the beginning and in the middle. Which thread makes call number n is not

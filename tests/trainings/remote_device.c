@@ -240,6 +240,13 @@ static int update(const struct ls_update_rule *rule, const struct ls_update_slic
     return ls_device_cpu.update(rule, &there, seen, error);
 }
 
+static int clear_masked(const uint32_t *mask, size_t first, float *numbers, size_t n,
+                        struct ls_error *error)
+{
+    REMOTE_MAY_FAIL(REMOTE_CLEAR_MASKED, error);
+    return ls_device_cpu.clear_masked(remote_near(mask), first, remote_near(numbers), n, error);
+}
+
 /* ---- The device ------------------------------------------------------------------------------ */
 
 /* Probes run kernels in memory of their own. */
@@ -274,6 +281,7 @@ void remote_use(bool on)
     remote_device.weight_gradient = weight_gradient;
     remote_device.bias_gradient = bias_gradient;
     remote_device.update = update;
+    remote_device.clear_masked = clear_masked;
     remote_device.environment = &environment;
     used = on;
 }

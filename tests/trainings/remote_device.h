@@ -37,6 +37,7 @@
     C(WEIGHT_GRADIENT)                                                                             \
     C(BIAS_GRADIENT)                                                                               \
     C(UPDATE)                                                                                      \
+    C(CLEAR_MASKED)                                                                                \
     C(LARGEST)                                                                                     \
     C(SUM_SQUARES)                                                                                 \
     C(SUM_MAGNITUDES)                                                                              \

@@ -104,6 +104,7 @@ const struct ls_device ls_device_cpu = {
     .weight_gradient = ls_factors_weight_gradient,
     .bias_gradient = ls_factors_bias_gradient,
     .update = ls_update_apply,
+    .clear_masked = ls_plain_clear_masked,
     .enter_thread = enter_thread,
     .take_thread = ls_onednn_one_thread,
     .give_thread_back = ls_onednn_restore_threads,

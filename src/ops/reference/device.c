@@ -276,6 +276,7 @@ const struct ls_device ls_device_reference = {
     .weight_gradient = weight_gradient,
     .bias_gradient = bias_gradient,
     .update = ls_plain_update,
+    .clear_masked = ls_plain_clear_masked,
     .enter_thread = ls_set_float_mode,
     .environment = &environment,
 };
