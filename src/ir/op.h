@@ -24,7 +24,12 @@ enum ls_op_kind {
     LS_OP_KINDS
 };
 
-enum ls_pooling { LS_POOL_MAX, LS_POOL_AVERAGE };
+enum ls_pooling {
+    LS_POOL_MAX,
+    LS_POOL_AVERAGE,
+    LS_POOL_STOCHASTIC, /* x[i] with probability x[i] / sum x, for x >= 0 */
+    LS_POOL_EXPECTED    /* sum x^2 / sum x: what STOCHASTIC gives in the mean */
+};
 enum ls_eltwise { LS_ELTWISE_PROD, LS_ELTWISE_SUM, LS_ELTWISE_MAX };
 
 /* Spatial parameters, for up to 3 axes (unused axes: kernel 1, stride 1, dilation 1, pad 0). */
@@ -70,6 +75,7 @@ struct ls_pooling_attr {
     /* The average divides by the window's size clipped to the padded input, as Caffe does:
      * (min(h0 + kh, H + ph) - h0) * (min(w0 + kw, W + pw) - w0) with h0 = i * sh - ph. */
     struct ls_window window;
+    uint64_t key; /* STOCHASTIC: of the Philox numbers, by sample ordinal and element of y */
 };
 
 struct ls_lrn_attr {
@@ -105,7 +111,12 @@ struct ls_loss_attr {
     /* SOFTMAX, LOG, COUNT_LABELS: one for each of `classes`, of the definition; NULL: all 1 */
     const float *class_weight;
     int64_t classes;
-    float scale; /* EUCLIDEAN backward: +1 for a's gradient, -1 for b's */
+    float scale;  /* EUCLIDEAN, CONTRASTIVE, SMOOTH_L1 backward: +1 for a's gradient, -1 for b's */
+    bool squared; /* HINGE */
+    float margin; /* CONTRASTIVE */
+    bool legacy;  /* CONTRASTIVE */
+    float sigma2; /* SMOOTH_L1: > 0 */
+    const float *matrix; /* INFOGAIN: H, row by label, of the graph; NULL: it is input 2 */
     /* Into the record: [sum, count], count as `normalization` divides: FULL all positions, VALID
      * those that are not ignored, BATCH_SIZE the rows in front of `axis` (SOFTMAX; others: axis 0),
      * WEIGHTS the sum of class_weight[label] over those that are not ignored. */
@@ -170,6 +181,37 @@ struct ls_reduction_attr {
     int normalizer;    /* index into context->normalizers: what MEAN divides by; -1: no gradient */
     float loss_weight; /* multiplies the gradient */
     int metric_offset; /* [coeff * sum, count]; MEAN is their quotient */
+};
+
+/* Boxes are xmin, ymin, xmax, ymax, of an image from 0 to 1. A prior has a box and four variances;
+ * what is predicted of a box is how it differs from the prior's, in one of three codes. */
+enum ls_box_code { LS_BOX_CORNER, LS_BOX_CENTER_SIZE, LS_BOX_CORNER_SIZE };
+
+/* SSD's loss; see device/boxes.h. */
+struct ls_multibox_attr {
+    int64_t priors, classes, objects; /* of a sample */
+    enum ls_box_code code;
+    bool variance_in_target, bipartite, difficult, mining, euclidean, logistic;
+    int background;
+    float overlap, neg_overlap, neg_pos_ratio, loc_weight;
+    enum ls_normalization normalization;
+    int normalizer;    /* as in ls_loss_attr */
+    float loss_weight; /* multiplies the gradient */
+    int metric_offset; /* [sum, count]; COUNT_MATCHES: [count] */
+};
+
+struct ls_detection_attr {
+    int64_t priors, classes, keep; /* rows of a sample in the top */
+    enum ls_box_code code;
+    bool variance_in_target, has_threshold;
+    int background;     /* -1: there is none */
+    int64_t top_k;      /* of a class, before boxes that overlap are left out; -1: all */
+    int64_t keep_top_k; /* of a sample; -1: all */
+    float threshold, nms_threshold, eta;
+};
+
+struct ls_constant_attr {
+    const float *numbers; /* as many as the output has */
 };
 
 /* The top_k largest numbers, largest first; of equal ones the later one counts as the larger, and
@@ -264,6 +306,11 @@ struct ls_op {
         int axis;                       /* SOFTMAX, CONCAT, SLICE */
         struct ls_parameter *parameter; /* ACCUMULATE */
         struct ls_record_attr record;
+        struct ls_multibox_attr multibox;
+        struct ls_detection_attr detection;
+        struct ls_constant_attr constant;
+        struct ls_window window; /* IM2COL, COL2IM */
+        int order[LS_RANK_MAX];  /* PERMUTE */
     } attr;
 };
 

@@ -125,6 +125,11 @@ static void log_loss_labels(const struct ls_op *op, struct ls_op_labels *labels)
                                     .ignore_label = attr->ignore_label};
 }
 
+static void embed_labels(const struct ls_op *op, struct ls_op_labels *labels)
+{
+    *labels = (struct ls_op_labels){.classes = op->input[0]->shape.dim[0]};
+}
+
 static void accuracy_labels(const struct ls_op *op, struct ls_op_labels *labels)
 {
     const struct ls_accuracy_attr *attr = &op->attr.accuracy;

@@ -189,6 +189,18 @@ int ls_loss_check_labels(const struct ls_layer *layer, struct ls_error *error)
                          layer->type->type, layer->bottom[1]->name);
 }
 
+int ls_loss_check_unlearned(const struct ls_layer *layer, struct ls_error *error, int bottom)
+{
+    if (!layer->propagate[bottom])
+        return 0;
+    return ls_layer_fail(layer, error, NULL, "bottom",
+                         "write propagate_down, once for each bottom, into the layer to stop the "
+                         "gradient there",
+                         "a %s layer cannot backpropagate to its bottom %d, but '%s' depends on "
+                         "learned parameters",
+                         layer->type->type, bottom, layer->bottom[bottom]->name);
+}
+
 void ls_loss_emit_backward(struct ls_layer *layer, const struct ls_loss *loss, enum ls_op_kind kind,
                            struct ls_value *first, struct ls_value *second, int bottom)
 {

@@ -51,6 +51,9 @@ void ls_loss_emit(struct ls_layer *layer, struct ls_loss *loss, enum ls_op_kind 
 /* For `backward`: refuses to give a gradient to the labels (bottom 1), as Caffe does. */
 int ls_loss_check_labels(const struct ls_layer *layer, struct ls_error *error);
 
+/* The same for any other bottom that gets no gradient. */
+int ls_loss_check_unlearned(const struct ls_layer *layer, struct ls_error *error, int bottom);
+
 /* Emits gradient of bottom `bottom` = kind(first, second), scaled by loss weight and divisor. */
 void ls_loss_emit_backward(struct ls_layer *layer, const struct ls_loss *loss, enum ls_op_kind kind,
                            struct ls_value *first, struct ls_value *second, int bottom);

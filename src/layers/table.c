@@ -15,6 +15,7 @@
     LAYER(bias)                                                                                    \
     LAYER(clip)                                                                                    \
     LAYER(concat)                                                                                  \
+    LAYER(contrastive_loss)                                                                        \
     LAYER(convolution)                                                                             \
     LAYER(crop)                                                                                    \
     LAYER(data)                                                                                    \
@@ -23,11 +24,14 @@
     LAYER(dummy_data)                                                                              \
     LAYER(elu)                                                                                     \
     LAYER(eltwise)                                                                                 \
+    LAYER(embed)                                                                                   \
     LAYER(euclidean_loss)                                                                          \
     LAYER(exp)                                                                                     \
     LAYER(flatten)                                                                                 \
     LAYER(group_norm)                                                                              \
+    LAYER(hinge_loss)                                                                              \
     LAYER(image_data)                                                                              \
+    LAYER(infogain_loss)                                                                           \
     LAYER(inner_product)                                                                           \
     LAYER(input)                                                                                   \
     LAYER(instance_norm)                                                                           \
@@ -50,6 +54,7 @@
     LAYER(sigmoid_cross_entropy_loss)                                                              \
     LAYER(silence)                                                                                 \
     LAYER(slice)                                                                                   \
+    LAYER(smooth_l1_loss)                                                                          \
     LAYER(softmax)                                                                                 \
     LAYER(softmax_loss)                                                                            \
     LAYER(split)                                                                                   \
@@ -81,17 +86,13 @@ static const struct {
     {"BatchReindex",
      "it picks samples from all over the batch, which lie in different micro-batches on different "
      "workers; the order of a data set is its Data layer's"},
-    {"ContrastiveLoss", NULL},
     {"DenseImageData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
-    {"Embed", NULL},
     {"Filter", "it drops samples by their values, so that what a micro-batch holds would depend on "
                "the data; a loss with ignore_label leaves samples out"},
     {"HDF5Data", "a Data layer reads LMDB, IDX, CIFAR and folders of pictures"},
     {"HDF5Output", NULL},
-    {"HingeLoss", NULL},
     {"Im2col", NULL},
     {"ImageSegData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
-    {"InfogainLoss", NULL},
     {"LSTM", NULL},
     {"LSTMUnit", NULL},
     {"Parameter", NULL},

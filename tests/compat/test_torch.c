@@ -14,7 +14,7 @@
 /* Names of files under tests/compat/cases. */
 static const char *const files[] = {"networks", "functions",    "layers", "losses",
                                     "solvers",  "spatial",      "shapes", "normalization",
-                                    "residual", "segmentation", "volumes"};
+                                    "residual", "segmentation", "volumes", "pairs"};
 enum { FILES = sizeof files / sizeof *files };
 static const char *device, *isa;
 

@@ -75,6 +75,15 @@ static bool is_of_state(enum ls_op_kind kind)
     return kind == LS_OP_RECALL || kind == LS_OP_KEEP;
 }
 
+/* Ops of layers that follow. */
+static bool is_to_come(enum ls_op_kind kind)
+{
+    return kind == LS_OP_MULTIBOX_LOSS || kind == LS_OP_MULTIBOX_LOSS_BACKWARD ||
+           kind == LS_OP_COUNT_MATCHES || kind == LS_OP_DETECTION_OUTPUT || kind == LS_OP_PERMUTE ||
+           kind == LS_OP_IM2COL || kind == LS_OP_COL2IM || kind == LS_OP_CONSTANT ||
+           kind == LS_OP_POOLING;
+}
+
 static int missing_names(const char *isa)
 {
     int missing = 0;
@@ -82,12 +91,14 @@ static int missing_names(const char *isa)
         if (!used.layer[i] && computes(ls_layer_types[i]) && ++missing)
             printf("no golden network uses the layer type %s\n", ls_layer_types[i]->type);
     for (int i = 0; i < LS_OP_KINDS; i++)
-        if (!used.op[i] && !is_of_state((enum ls_op_kind)i) && ++missing)
+        if (!used.op[i] && !is_of_state((enum ls_op_kind)i) && !is_to_come((enum ls_op_kind)i) &&
+            ++missing)
             printf("no golden network uses the op '%s'\n", ls_op_kind_name((enum ls_op_kind)i));
     const struct ls_kernel *const *kernels = ls_device_cpu.kernels();
     for (size_t i = 0; kernels[i] != NULL; i++) {
         bool again = i > 0 && kernels[i] == kernels[i - 1];
-        if (!used.kernel[i] && !again && has_bits(kernels[i]) && ++missing)
+        if (!used.kernel[i] && !again && has_bits(kernels[i]) && !is_to_come(kernels[i]->kind) &&
+            ++missing)
             printf("no golden network uses the kernel '%s' on %s\n", kernels[i]->name, isa);
     }
     return missing;

@@ -5,6 +5,7 @@
  *   # mean: FILE FILE                      the mean of a CIFAR file, as a binaryproto
  *   # pictures: FOLDER CLASSES EACH H W    PNG files in a folder a class
  *   # npy: FILE TYPE BELOW EXTENTS...      an array of u1, i4, f4 or f8: whole numbers below BELOW
+ *   # gains: FILE CLASSES                  a square matrix, as a binaryproto
  *   # pairs: FOLDER COUNT H W CLASSES      PNG files in FOLDER/pictures, label maps in FOLDER/maps
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "data/mean_file.h"
 #include "lockstep/lockstep.h"
 #include "support/case_data.h"
 #include "support/npy_files.h"
@@ -119,6 +121,22 @@ static void write_array(const char *note)
     free(numbers);
 }
 
+/* Multiples of 1/8 from 0 to 1. */
+static void write_gains(const char *note)
+{
+    char path[64];
+    int classes;
+    if (sscanf(note, "%63s %d", path, &classes) != 2)
+        fail_msg("a note is damaged: %s", note);
+    const int64_t shape[3] = {1, classes, classes};
+    float *gains = malloc((size_t)(classes * classes) * sizeof *gains);
+    assert_non_null(gains);
+    for (int i = 0; i < classes * classes; i++)
+        gains[i] = (float)((case_word(case_stream(path) + (uint64_t)i) >> 40) % 9) / 8;
+    assert_int_equal(ls_mean_write(path, shape, gains, NULL), 0);
+    free(gains);
+}
+
 static void use_cifar(const char *note, bool mean)
 {
     char to[64], from[64];
@@ -152,11 +170,9 @@ void golden_write_data(const char *text)
     static const struct {
         const char *kind;
         void (*write)(const char *note);
-    } kinds[] = {{"# lmdb: ", write_lmdb},
-                 {"# mean: ", write_mean},
-                 {"# pictures: ", write_pictures},
-                 {"# npy: ", write_array},
-                 {"# pairs: ", write_pairs}};
+    } kinds[] = {{"# lmdb: ", write_lmdb},         {"# mean: ", write_mean},
+                 {"# pictures: ", write_pictures}, {"# npy: ", write_array},
+                 {"# gains: ", write_gains},       {"# pairs: ", write_pairs}};
     case_write_files(text);
     for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';

@@ -120,9 +120,11 @@ static void make_pooling(struct op_scene *scene)
     const struct ls_shape x = scene_shape(scene, 3, 5);
     struct ls_shape y = x;
     struct ls_pooling_attr *attr = &scene->op.attr.pooling;
-    attr->method = scene_draw(scene, 0, 1) ? LS_POOL_MAX : LS_POOL_AVERAGE;
+    attr->method = (enum ls_pooling)scene_draw(
+        scene, 0, scene->op.kind == LS_OP_POOLING ? LS_POOL_EXPECTED : 1);
     attr->window = draw_window(scene, x.rank - 2, x.dim + 2, y.dim + 2, false);
-    const bool maximum = attr->method == LS_POOL_MAX;
+    attr->key = 77 + scene->round;
+    const bool maximum = attr->method == LS_POOL_MAX || attr->method == LS_POOL_STOCHASTIC;
     if (scene->op.kind == LS_OP_POOLING) {
         scene_in(scene, x, -1, 1);
         scene_out(scene, y);
@@ -328,6 +330,156 @@ static void make_element_loss(struct op_scene *scene)
         scene_out(scene, shape);
 }
 
+/* Hinge, contrastive and smooth L1 losses. */
+static void make_pair_loss(struct op_scene *scene)
+{
+    const enum ls_op_kind kind = scene->op.kind;
+    const bool hinge = kind == LS_OP_HINGE_LOSS || kind == LS_OP_HINGE_LOSS_BACKWARD;
+    const bool contrastive =
+        kind == LS_OP_CONTRASTIVE_LOSS || kind == LS_OP_CONTRASTIVE_LOSS_BACKWARD;
+    const struct ls_shape x = shape_of(2, scene_draw(scene, 1, 6), scene_draw(scene, 2, 9), 0, 0);
+    const struct ls_shape rows = {1, {x.dim[0]}};
+    scene->op.attr.loss = (struct ls_loss_attr){.normalization = LS_NORM_BATCH_SIZE,
+                                                .normalizer = (int)scene_draw(scene, -1, 0),
+                                                .loss_weight = 0.5F,
+                                                .scale = scene_draw(scene, 0, 1) ? 1 : -1,
+                                                .squared = scene_draw(scene, 0, 1),
+                                                .margin = (float)scene_draw(scene, 1, 6) / 2,
+                                                .legacy = scene_draw(scene, 0, 1),
+                                                .sigma2 = (float)scene_draw(scene, 1, 9) / 3};
+    scene_in(scene, x, -2, 2);
+    if (!hinge)
+        scene_in(scene, x, -1, 1);
+    if (hinge)
+        scene_labels(scene, rows, 0, (int)x.dim[1] - 1);
+    if (contrastive)
+        scene_labels(scene, rows, 0, 1);
+    for (int64_t more = hinge || contrastive ? 0 : scene_draw(scene, 0, 2); more > 0; more--)
+        scene_in(scene, x, 0, 2);
+    if (kind == LS_OP_HINGE_LOSS_BACKWARD || kind == LS_OP_CONTRASTIVE_LOSS_BACKWARD ||
+        kind == LS_OP_SMOOTH_L1_LOSS_BACKWARD)
+        scene_out(scene, x);
+}
+
+static void make_infogain(struct op_scene *scene)
+{
+    const bool backward = scene->op.kind == LS_OP_INFOGAIN_LOSS_BACKWARD;
+    const struct ls_shape x =
+        shape_of(3, scene_draw(scene, 1, 4), scene_draw(scene, 2, 7), scene_draw(scene, 1, 9), 0);
+    const int classes = (int)x.dim[1];
+    const struct ls_shape matrix = {2, {classes, classes}};
+    const bool given = scene_draw(scene, 0, 1);
+    for (int i = 0; i < classes * classes; i++)
+        scene->list[i] = (float)scene_draw(scene, -1, 4) / 2;
+    scene->op.attr.loss = (struct ls_loss_attr){
+        .axis = 1,
+        .has_ignore = scene_draw(scene, 0, 1),
+        .ignore_label = (int)scene_draw(scene, 0, classes - 1),
+        .normalization = (enum ls_normalization)scene_draw(scene, 0, LS_NORM_NONE),
+        .normalizer = (int)scene_draw(scene, -1, 0),
+        .loss_weight = 0.5F,
+        .matrix = given ? NULL : scene->list};
+    scene_in(scene, x, backward ? 0.01F : -3, backward ? 1 : 3);
+    scene_labels(scene, shape_of(2, x.dim[0], x.dim[2], 0, 0), 0, classes - 1);
+    if (given)
+        scene_in(scene, matrix, -1, 2);
+    scene_out(scene, x);
+}
+
+/* ---- Boxes ------------------------------------------------------------------------------------
+ */
+
+/* Boxes within an image. */
+static void put_boxes(struct op_scene *scene, float *numbers, int64_t count, int64_t step)
+{
+    for (int64_t i = 0; i < count; i++, numbers += step)
+        for (int k = 0; k < 2; k++) {
+            numbers[k] = (float)scene_draw(scene, 0, 60) / 100;
+            numbers[2 + k] = numbers[k] + (float)scene_draw(scene, 10, 40) / 100;
+        }
+}
+
+static void put_priors(struct op_scene *scene, int64_t priors)
+{
+    const struct ls_shape shape = {3, {1, 2, priors * 4}};
+    put_boxes(scene, scene_in(scene, shape, 0.1F, 0.2F), priors, 4);
+    scene->in[scene->op.inputs - 1]->sample_axis = -1;
+}
+
+/* Rows of which some are empty. */
+static void put_objects(struct op_scene *scene, int64_t samples, int64_t objects, int classes)
+{
+    float *rows = scene_labels(scene, (struct ls_shape){3, {samples, objects, 8}}, 0, 1);
+    put_boxes(scene, rows + 3, samples * objects, 8);
+    for (int64_t i = 0; i < samples * objects; i++) {
+        rows[8 * i] = (float)(i / objects);
+        rows[8 * i + 1] = (float)scene_draw(scene, -1, classes - 1);
+        rows[8 * i + 1] += rows[8 * i + 1] == 0; /* the background */
+    }
+}
+
+static void make_multibox(struct op_scene *scene)
+{
+    const int64_t samples = scene_draw(scene, 1, 3);
+    struct ls_multibox_attr *attr = &scene->op.attr.multibox;
+    *attr = (struct ls_multibox_attr){
+        .priors = scene_draw(scene, 1, 12),
+        .classes = scene_draw(scene, 2, 4),
+        .objects = scene_draw(scene, 1, 4),
+        .code = (enum ls_box_code)scene_draw(scene, 0, LS_BOX_CORNER_SIZE),
+        .variance_in_target = scene_draw(scene, 0, 1),
+        .bipartite = scene_draw(scene, 0, 2) == 0,
+        .difficult = scene_draw(scene, 0, 1),
+        .mining = scene_draw(scene, 0, 1),
+        .euclidean = scene_draw(scene, 0, 1),
+        .logistic = scene_draw(scene, 0, 1),
+        .overlap = 0.4F,
+        .neg_overlap = 0.4F,
+        .neg_pos_ratio = (float)scene_draw(scene, 1, 3),
+        .loc_weight = (float)scene_draw(scene, 1, 3) / 2,
+        .normalization = (enum ls_normalization)scene_draw(scene, 0, LS_NORM_NONE),
+        .normalizer = (int)scene_draw(scene, -1, 0),
+        .loss_weight = 0.5F};
+    const struct ls_shape loc = {2, {samples, attr->priors * 4}};
+    const struct ls_shape conf = {2, {samples, attr->priors * attr->classes}};
+    if (scene->op.kind == LS_OP_MULTIBOX_LOSS_BACKWARD) {
+        scene_in(scene, loc, -1, 1);
+        scene_out(scene, loc);
+        return;
+    }
+    if (scene->op.kind == LS_OP_MULTIBOX_LOSS) {
+        scene_in(scene, loc, -3, 3);
+        scene_in(scene, conf, -3, 3);
+        scene_out(scene, loc);
+        scene_out(scene, conf);
+    }
+    put_priors(scene, attr->priors);
+    put_objects(scene, samples, attr->objects, (int)attr->classes);
+}
+
+static void make_detection(struct op_scene *scene)
+{
+    const int64_t samples = scene_draw(scene, 1, 3);
+    struct ls_detection_attr *attr = &scene->op.attr.detection;
+    *attr = (struct ls_detection_attr){
+        .priors = scene_draw(scene, 1, 20),
+        .classes = scene_draw(scene, 1, 4),
+        .keep = scene_draw(scene, 1, 9),
+        .code = (enum ls_box_code)scene_draw(scene, 0, LS_BOX_CORNER_SIZE),
+        .variance_in_target = scene_draw(scene, 0, 1),
+        .has_threshold = scene_draw(scene, 0, 1),
+        .background = (int)scene_draw(scene, -1, 0),
+        .top_k = scene_draw(scene, -1, 5),
+        .threshold = 0.3F,
+        .nms_threshold = (float)scene_draw(scene, 3, 8) / 10,
+        .eta = scene_draw(scene, 0, 1) ? 1 : 0.8F};
+    attr->keep_top_k = attr->keep;
+    scene_in(scene, (struct ls_shape){2, {samples, attr->priors * 4}}, -1, 1);
+    scene_in(scene, (struct ls_shape){2, {samples, attr->priors * attr->classes}}, 0, 1);
+    put_priors(scene, attr->priors);
+    scene_out(scene, (struct ls_shape){3, {samples, attr->keep, 7}});
+}
+
 static void make_reduction(struct op_scene *scene)
 {
     const enum ls_op_kind kind = scene->op.kind;
@@ -353,6 +505,62 @@ static void make_reduction(struct op_scene *scene)
 
 /* ---- Shapes -----------------------------------------------------------------------------------
  */
+
+/* Half of the orders exchange two axes, so that they are their own backward. */
+static void make_permute(struct op_scene *scene)
+{
+    const struct ls_shape x = scene_shape(scene, 0, 5);
+    int *order = scene->op.attr.order;
+    struct ls_shape y = x;
+    for (int i = 0; i < x.rank; i++)
+        order[i] = i;
+    for (int64_t swaps = x.rank > 0 ? scene_draw(scene, 1, 2) : 0; swaps > 0; swaps--) {
+        const int64_t a = scene_draw(scene, 0, x.rank - 1), b = scene_draw(scene, 0, x.rank - 1);
+        const int kept = order[a];
+        order[a] = order[b];
+        order[b] = kept;
+    }
+    for (int i = 0; i < x.rank; i++)
+        y.dim[i] = x.dim[order[i]];
+    scene_in(scene, x, -1, 1);
+    scene_out(scene, y);
+}
+
+static void make_columns(struct op_scene *scene)
+{
+    const struct ls_shape x = scene_shape(scene, 3, 5);
+    struct ls_shape y = x;
+    scene->op.attr.window = draw_window(scene, x.rank - 2, x.dim + 2, y.dim + 2, true);
+    for (int a = 0; a < x.rank - 2; a++)
+        y.dim[1] *= scene->op.attr.window.kernel[a];
+    scene_in(scene, scene->op.kind == LS_OP_IM2COL ? x : y, -1, 1);
+    scene_out(scene, scene->op.kind == LS_OP_IM2COL ? y : x);
+}
+
+static void make_constant(struct op_scene *scene)
+{
+    const struct ls_shape shape = {2, {scene_draw(scene, 1, 8), scene_draw(scene, 1, 8)}};
+    for (int i = 0; i < 64; i++)
+        scene->list[i] = (float)scene_draw(scene, -9, 9) / 4;
+    scene->op.attr.constant.numbers = scene->list;
+    scene_out(scene, shape);
+}
+
+static void make_embed(struct op_scene *scene)
+{
+    const struct ls_shape table = {2, {scene_draw(scene, 1, 9), scene_draw(scene, 1, 20)}};
+    const struct ls_shape index = {2, {scene_draw(scene, 1, 4), scene_draw(scene, 1, 4)}};
+    const struct ls_shape y = {3, {index.dim[0], index.dim[1], table.dim[1]}};
+    const struct ls_shape bias = {1, {table.dim[1]}};
+    const bool biased = scene_draw(scene, 0, 1);
+    scene_in(scene, scene->op.kind == LS_OP_EMBED ? table : y, -1, 1);
+    scene_labels(scene, index, 0, (int)table.dim[0] - 1);
+    if (scene->op.kind == LS_OP_EMBED && biased)
+        scene_in(scene, bias, -1, 1);
+    scene_out(scene, scene->op.kind == LS_OP_EMBED ? y : table);
+    if (scene->op.kind == LS_OP_EMBED_WEIGHTS && biased)
+        scene_out(scene, bias);
+}
 
 static void make_copy(struct op_scene *scene)
 {
@@ -637,6 +845,24 @@ void (*const op_makers[LS_OP_KINDS])(struct op_scene *scene) = {
     [LS_OP_ACCURACY] = make_classes,
     [LS_OP_MEAN_IOU] = make_classes,
     [LS_OP_COUNT_LABELS] = make_classes,
+    [LS_OP_HINGE_LOSS] = make_pair_loss,
+    [LS_OP_HINGE_LOSS_BACKWARD] = make_pair_loss,
+    [LS_OP_CONTRASTIVE_LOSS] = make_pair_loss,
+    [LS_OP_CONTRASTIVE_LOSS_BACKWARD] = make_pair_loss,
+    [LS_OP_INFOGAIN_LOSS] = make_infogain,
+    [LS_OP_INFOGAIN_LOSS_BACKWARD] = make_infogain,
+    [LS_OP_SMOOTH_L1_LOSS] = make_pair_loss,
+    [LS_OP_SMOOTH_L1_LOSS_BACKWARD] = make_pair_loss,
+    [LS_OP_MULTIBOX_LOSS] = make_multibox,
+    [LS_OP_MULTIBOX_LOSS_BACKWARD] = make_multibox,
+    [LS_OP_COUNT_MATCHES] = make_multibox,
+    [LS_OP_DETECTION_OUTPUT] = make_detection,
+    [LS_OP_PERMUTE] = make_permute,
+    [LS_OP_IM2COL] = make_columns,
+    [LS_OP_COL2IM] = make_columns,
+    [LS_OP_CONSTANT] = make_constant,
+    [LS_OP_EMBED] = make_embed,
+    [LS_OP_EMBED_WEIGHTS] = make_embed,
     [LS_OP_CONCAT] = make_join,
     [LS_OP_SLICE] = make_join,
     [LS_OP_TILE] = make_tile,

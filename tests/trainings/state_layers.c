@@ -67,8 +67,8 @@ static int unpool_forward(struct ls_layer *layer, struct ls_error *error)
     struct ls_value *y = ls_graph_value(graph, layer->name, &half, x);
     struct ls_value *place = ls_graph_value(graph, layer->name, &half, x);
     struct ls_value *before = ls_graph_recall(graph, "place", &half, LS_I32, x);
-    const struct ls_pooling_attr attr = {LS_POOL_MAX,
-                                         {2, {2, 2, 1}, {2, 2, 1}, {0, 0, 0}, {1, 1, 1}}};
+    const struct ls_pooling_attr attr = {.method = LS_POOL_MAX,
+                                         .window = {2, {2, 2, 1}, {2, 2, 1}, {0, 0, 0}, {1, 1, 1}}};
     struct ls_op *pool = ls_graph_op(graph, LS_OP_POOLING);
     if (graph->failed)
         return 0;

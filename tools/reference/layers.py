@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 import functions
 import normalization
+import pairs
 
 FLT_MIN = 1.17549435e-38
 
@@ -381,6 +382,7 @@ def mean_iou(layer, x, parameters, net):
 TYPES = {
     **functions.TYPES,
     **normalization.TYPES,
+    **pairs.TYPES,
     "Accuracy": accuracy,
     "ArgMax": argmax,
     "Concat": concat,

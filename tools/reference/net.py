@@ -13,13 +13,14 @@ import functions
 import generator
 import layers
 import normalization
+import pairs
 
 LOSSES = {
     "EuclideanLoss",
     "MultinomialLogisticLoss",
     "SigmoidCrossEntropyLoss",
     "SoftmaxWithLoss",
-}
+} | pairs.LOSSES
 
 
 class Parameter:
@@ -92,6 +93,8 @@ class Net:
             return normalization.SHAPES[kind](layer, x)
         if kind in functions.SHAPES:
             return functions.SHAPES[kind](layer, x)
+        if kind in pairs.SHAPES:
+            return pairs.SHAPES[kind](layer, x)
         if kind in ("Convolution", "Deconvolution"):
             p = layer.sub("convolution_param")
             axis = p.get("axis", 1) % x.dim()

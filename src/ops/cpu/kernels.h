@@ -44,6 +44,7 @@
     K(inner_product)                                                                               \
     K(inner_product_data)                                                                          \
     K(inner_product_weights)                                                                       \
+    K(pooling_stochastic)                                                                          \
     K(pooling)                                                                                     \
     K(pooling_backward)                                                                            \
     K(activation)                                                                                  \
@@ -78,6 +79,24 @@
     K(accuracy)                                                                                    \
     K(mean_iou)                                                                                    \
     K(count_labels)                                                                                \
+    K(hinge_loss)                                                                                  \
+    K(hinge_loss_backward)                                                                         \
+    K(contrastive_loss)                                                                            \
+    K(contrastive_loss_backward)                                                                   \
+    K(infogain_loss)                                                                               \
+    K(infogain_loss_backward)                                                                      \
+    K(smooth_l1_loss)                                                                              \
+    K(smooth_l1_loss_backward)                                                                     \
+    K(multibox_loss)                                                                               \
+    K(multibox_loss_backward)                                                                      \
+    K(count_matches)                                                                               \
+    K(detection_output)                                                                            \
+    K(permute)                                                                                     \
+    K(im2col)                                                                                      \
+    K(col2im)                                                                                      \
+    K(constant)                                                                                    \
+    K(embed)                                                                                       \
+    K(embed_weights)                                                                               \
     K(concat)                                                                                      \
     K(slice)                                                                                       \
     K(resize)                                                                                      \

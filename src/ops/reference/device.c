@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "ir/graph.h"
 #include "ir/layer.h"
+#include "device/defined.h"
 #include "ops/reference/portable.h"
 
 /* ---- Kernels --------------------------------------------------------------------------------- */
@@ -41,11 +42,34 @@ static const struct ls_compute *find(const struct ls_compute *const *tables, siz
     return NULL;
 }
 
+/* Ops that all devices compute alike. */
+static void run_defined(const struct ls_call *call)
+{
+    const struct ls_defined_call defined = {call->op, call->in, call->out, call->scratch,
+                                            call->context};
+    ls_defined_find(call->op)->run(&defined);
+}
+
+static size_t defined_scratch(const struct ls_op *op)
+{
+    const struct ls_defined *defined = ls_defined_find(op);
+    return defined->scratch != NULL ? defined->scratch(op) : 0;
+}
+
+static const struct ls_compute ls_ref_defined = {.run = run_defined, .scratch = defined_scratch};
+
+static bool is_defined(enum ls_op_kind kind)
+{
+    return ls_defined_losses[kind].run != NULL || ls_defined_moves[kind].run != NULL ||
+           ls_defined_boxes[kind].run != NULL;
+}
+
 static const struct ls_compute *compute_of(enum ls_op_kind kind)
 {
     static const struct ls_compute *const tables[] = {ls_ref_elements, ls_ref_losses, ls_ref_norms,
                                                       ls_ref_windows, ls_ref_gradients};
-    return find(tables, sizeof tables / sizeof *tables, kind);
+    const struct ls_compute *found = find(tables, sizeof tables / sizeof *tables, kind);
+    return found != NULL || !is_defined(kind) ? found : &ls_ref_defined;
 }
 
 /* Whether the bits of an op are declared for all devices. */
@@ -60,6 +84,8 @@ static const struct ls_compute *choose(const struct ls_op *op)
     static const struct ls_compute *const tables[] = {ls_portable_elements, ls_portable_losses,
                                                       ls_portable_norms, ls_portable_products,
                                                       ls_portable_windows};
+    if (ls_defined_find(op) != NULL)
+        return &ls_ref_defined;
     const struct ls_compute *found =
         is_portable(op) ? find(tables, sizeof tables / sizeof *tables, op->kind) : NULL;
     return found != NULL ? found : compute_of(op->kind);

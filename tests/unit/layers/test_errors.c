@@ -5,6 +5,7 @@
 #define LAYER(type) "name: 'l' type: '" type "' "
 #define XY          "bottom: 'x' top: 'y' "
 #define XL          "bottom: 'x' bottom: 'l' top: 'y' "
+#define XLS         "bottom: 'x' bottom: 'l' bottom: 's' top: 'y' "
 #define CONV        LAYER("Convolution") XY "convolution_param { num_output: 4 "
 #define POOL        LAYER("Pooling") XY "pooling_param { "
 
@@ -17,6 +18,30 @@ static const struct error_case {
      "2x3x4x9", "pool1: kernel_size 5 is larger than the padded input 4 (height)", "6:3"},
     {"name: 'ip'\ntype: 'InnerProduct'\nbottom: 'x'\ntop: 'y'\ninner_product_param { }", "2x3",
      "ip: num_output is missing", "5:1"},
+
+    {LAYER("HingeLoss") XL, "4x3 4x2", "l: 'l' must be one label a sample, but is 4 2 (8)", NULL},
+    {LAYER("ContrastiveLoss") XLS, "4x3 4x2 4",
+     "l: its bottoms must have equally many elements, but 'x' is 4 3 (12) and 'l' is 4 2 (8)",
+     NULL},
+    {LAYER("ContrastiveLoss") XLS, "4x3 4x3 4x2",
+     "l: 's' must be one number for each row of 'x', but is 4 2 (8)", NULL},
+    {LAYER("ContrastiveLoss") XLS "contrastive_loss_param { margin: nan }", "4x3 4x3 4",
+     "l: margin must be a finite number", NULL},
+    {LAYER("InfogainLoss") XL, "4x3 4", "l: it needs a matrix: a source, or a third bottom", NULL},
+    {LAYER("InfogainLoss") XL "infogain_loss_param { source: '/nowhere/at/all' }", "4x3 4",
+     "l: '/nowhere/at/all': cannot open: No such file or directory", NULL},
+    {LAYER("InfogainLoss") XLS, "4x3 4 3x2?",
+     "l: its bottom 's' must be a matrix of 3 x 3 numbers, but is 3 2 (6)", NULL},
+    {LAYER("SmoothL1Loss") XL "smooth_l1_loss_param { sigma: 0 }", "4x3 4x3",
+     "l: sigma 0 must be a number above 0", NULL},
+    {LAYER("SmoothL1Loss") XLS, "4x3 4x3 4x2",
+     "l: its bottoms must have equally many elements, but 'x' is 4 3 (12) and 's' is 4 2 (8)",
+     NULL},
+    {LAYER("Embed") XY, "4", "l: num_output is missing", NULL},
+    {LAYER("Embed") XY "embed_param { num_output: 2 input_dim: 0 }", "4",
+     "l: input_dim must be 1 to 2147483647", NULL},
+    {LAYER("Embed") XY "embed_param { num_output: 2 input_dim: 16777217 }", "4",
+     "l: input_dim 16777217 is more than the 16777216 that an index can name", NULL},
 
     {CONV "}", "2x3x8x8", "l: kernel_size is missing", NULL},
     {LAYER("Convolution") XY, "2x3x8x8", "l: num_output is missing", NULL},
@@ -431,9 +456,9 @@ static void learned_labels(void **state)
 {
     (void)state;
     static const char *const types[] = {"SoftmaxWithLoss", "MultinomialLogisticLoss",
-                                        "SigmoidCrossEntropyLoss"};
+                                        "SigmoidCrossEntropyLoss", "HingeLoss"};
     for (int stopped = 0; stopped < 2; stopped++) {
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 4; i++) {
             char text[200];
             struct one_layer one;
             snprintf(text, sizeof text, "name: 'l' type: '%s' " XL "%s", types[i],
@@ -449,12 +474,40 @@ static void learned_labels(void **state)
     }
 }
 
+/* The same of other bottoms that get no gradient. */
+static void learned_others(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *bottoms, *message;
+    } others[] = {
+        {LAYER("ContrastiveLoss") XLS, "4x3! 4x3 4!",
+         "a ContrastiveLoss layer cannot backpropagate to its bottom 2, but 's' depends on"},
+        {LAYER("InfogainLoss") XLS, "4x3! 4 3x3?!",
+         "a InfogainLoss layer cannot backpropagate to its bottom 2"},
+        {LAYER("SmoothL1Loss") XLS, "4x3! 4x3 4x3!",
+         "a SmoothL1Loss layer cannot backpropagate to its bottom 2"},
+        {LAYER("Embed") XY "embed_param { num_output: 2 input_dim: 3 }", "4!",
+         "an Embed layer cannot backpropagate to its indices, but 'x' depends on"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct one_layer one;
+        open_layer(&one, others[i].text, others[i].bottoms, true);
+        assert_int_equal(run_forward(&one), 0);
+        assert_int_equal(run_backward(&one), LOCKSTEP_DEFINITION);
+        if (strstr(one.error.problems[0].message, others[i].message) == NULL)
+            fail_msg("%s: %s", others[i].text, one.error.problems[0].message);
+        close_layer(&one);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_errors),
         cmocka_unit_test(several_at_once),
         cmocka_unit_test(learned_labels),
+        cmocka_unit_test(learned_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

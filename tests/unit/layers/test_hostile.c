@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "one_layer.h"
 
-enum { ROUNDS = 12000 };
+enum { ROUNDS = 16000, TYPES_MAX = 256 };
 
 static uint64_t drawn;
 
@@ -175,9 +175,10 @@ static void anything_goes(void **state)
 {
     (void)state;
     size_t types = 0;
-    int accepted[256] = {0}, refused[256] = {0};
+    int accepted[TYPES_MAX] = {0}, refused[TYPES_MAX] = {0};
     while (ls_layer_types[types] != NULL)
         types++;
+    assert_true(types <= TYPES_MAX);
     for (int round = 0; round < ROUNDS; round++) {
         size_t which = (size_t)round % types;
         struct one_layer one;
@@ -202,7 +203,8 @@ static void anything_goes(void **state)
     for (size_t i = 0; i < types; i++) {
         const struct ls_layer_type *type = ls_layer_types[i];
         bool always_fits = type->parameter == NULL && type->bottoms_max != 2;
-        if (accepted[i] == 0 && !reads_data(type))
+        /* An infogain loss wants a file, or a matrix without samples. */
+        if (accepted[i] == 0 && !reads_data(type) && strcmp(type->type, "InfogainLoss") != 0)
             fail_msg("%s was never accepted", type->type);
         if (refused[i] == 0 && !always_fits && strcmp(type->type, "Sigmoid") != 0 &&
             strcmp(type->type, "TanH") != 0)

@@ -10,6 +10,9 @@
 #define XLY         "bottom: 'x' bottom: 'l' top: 'y' "
 #define ABY         "bottom: 'a' bottom: 'b' top: 'y' "
 
+#define ABSY  "bottom: 'a' bottom: 'b' bottom: 's' top: 'y' "
+#define EMBED "embed_param { num_output: 5 input_dim: 7 } "
+
 #define NOT_IN_FRONT "does not hold the samples of the batch"
 #define NO_SAMPLES   "holds the samples of the batch"
 #define RUNS         "runs over the samples"
@@ -73,6 +76,12 @@ static const struct axes_case {
     {LAYER("Concat") ABY "concat_param { axis: 0 }", "8x3 8x3", "no: " RUNS},
     {LAYER("Concat") ABY "concat_param { axis: 0 }", "8x3? 8x3?", "16x3?"},
 
+    {LAYER("ContrastiveLoss") ABSY, "8x3/2 8x3/2 8/2", "figure"},
+    {LAYER("ContrastiveLoss") ABSY, "8x3/2 8x3/2 8", "no: one number for each row"},
+    {LAYER("ContrastiveLoss") ABSY, "8x3/2 8x3 8/2", "no: agree in axis 0"},
+    {LAYER("ContrastiveLoss") ABSY, "3x8@1 3x8@1 8", "no: " NOT_IN_FRONT},
+    {LAYER("ContrastiveLoss") ABSY, "8x3? 8x3? 8", "no: " NOT_IN_FRONT},
+
     {LAYER("Convolution") XY "convolution_param { num_output: 2 kernel_size: 3 }", "8x3x5x5/2",
      "8x2x3x3/2!"},
     {LAYER("Convolution") XY "convolution_param { num_output: 2 kernel_size: 3 }", "3x8x5x5@1",
@@ -104,6 +113,10 @@ static const struct axes_case {
 
     ELEMENTWISE("ELU", ""),
 
+    {LAYER("Embed") XY EMBED, "8x3/2", "8x3x5/2!"},
+    {LAYER("Embed") XY EMBED, "3x8@1", "3x8x5@1!"},
+    {LAYER("Embed") XY EMBED, "8x3?", "8x3x5?!"},
+
     {LAYER("EuclideanLoss") XLY, "8x3/2 8x3/2", "figure"},
     {LAYER("EuclideanLoss") XLY, "3x8@1 3x8@1", "figure"},
     {LAYER("EuclideanLoss") XLY, "8x8@1 8x8", "no: " ALIKE},
@@ -119,6 +132,18 @@ static const struct axes_case {
     {LAYER("Flatten") XY, "8x3x2?", "8x6?"},
 
     CHANNELS("GroupNorm", "group_norm_param { groups: 3 }", "!"),
+
+    {LAYER("HingeLoss") XLY, "8x3/2 8/2", "figure"},
+    {LAYER("HingeLoss") XLY, "8x3/2 4x2", "no: agree in axis 0"},
+    {LAYER("HingeLoss") XLY, "3x8@1 8", "no: " NOT_IN_FRONT},
+    {LAYER("HingeLoss") XLY, "8x3? 8", "no: " NOT_IN_FRONT},
+
+    {LAYER("InfogainLoss") ABSY, "8x3/2 8/2 3x3?", "figure"},
+    {LAYER("InfogainLoss") ABSY, "8x3 8 3x3", "no: one for each sample"},
+    {LAYER("InfogainLoss") ABSY, "8x3/2 4x2 3x3?", "no: agree in axis 0"},
+    {LAYER("InfogainLoss") ABSY, "3x8@1 8 3x3?", "no: " RUNS},
+    {LAYER("InfogainLoss") ABSY "infogain_loss_param { axis: 2 }", "5x8x3@1 5x8@1 3x3?", "figure"},
+    {LAYER("InfogainLoss") ABSY, "8x3? 8 3x3?", "no: " NO_SAMPLES},
 
     {LAYER("InnerProduct") XY "inner_product_param { num_output: 2 }", "8x3/2", "8x2/2!"},
     {LAYER("InnerProduct") XY "inner_product_param { num_output: 2 axis: 0 }", "8x3/2",
@@ -220,6 +245,12 @@ static const struct axes_case {
      "3x8@1, 3x8@1"},
     {LAYER("Slice") "bottom: 'x' top: 'a' top: 'b'", "6x8@1", "no: " RUNS},
     {LAYER("Slice") "bottom: 'x' top: 'a' top: 'b' slice_param { axis: 0 }", "8x3?", "4x3?, 4x3?"},
+
+    {LAYER("SmoothL1Loss") XLY, "8x3/2 8x3/2", "figure"},
+    {LAYER("SmoothL1Loss") XLY, "3x8@1 3x8@1", "figure"},
+    {LAYER("SmoothL1Loss") ABSY, "8x3/2 8x3/2 8x3", "no: " ALIKE},
+    {LAYER("SmoothL1Loss") ABSY, "8x3 8x3 8x3?", "no: " NO_SAMPLES},
+    {LAYER("SmoothL1Loss") XLY, "8x3? 8x3", "no: " NO_SAMPLES},
 
     {LAYER("Softmax") XY, "8x3/2", "8x3/2"},
     {LAYER("Softmax") XY "softmax_param { axis: 0 }", "8x3/2", "no: " RUNS},

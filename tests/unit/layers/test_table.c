@@ -29,7 +29,7 @@ static void types_are_sound(void **state)
         assert_true(type->tops_max < 0 || type->tops_max >= type->tops_min);
         assert_int_equal(type->is_loss, type->auto_tops == 1);
         if (type->is_loss)
-            assert_true(type->backward != NULL && type->bottoms_min == 2);
+            assert_true(type->backward != NULL && type->bottoms_min >= 2);
         if (type->parameter == NULL)
             continue;
         const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field_by_name(

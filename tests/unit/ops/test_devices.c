@@ -33,6 +33,10 @@ static bool is_exact(const struct op_scene *scene)
     case LS_OP_ACCURACY:
     case LS_OP_MEAN_IOU:
     case LS_OP_COUNT_LABELS:
+    case LS_OP_COUNT_MATCHES:
+    case LS_OP_PERMUTE:
+    case LS_OP_IM2COL:
+    case LS_OP_CONSTANT:
     case LS_OP_CONCAT:
     case LS_OP_SLICE:
     case LS_OP_TILE:

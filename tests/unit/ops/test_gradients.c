@@ -33,6 +33,15 @@ static const struct pair pairs[] = {
     {LS_OP_LOG_LOSS, LS_OP_LOG_LOSS_BACKWARD, {0, 1, END}, {0, END}},
     {LS_OP_SIGMOID_LOSS, LS_OP_SIGMOID_LOSS_BACKWARD, {0, 1, END}, {0, END}},
     {LS_OP_EUCLIDEAN_LOSS, LS_OP_EUCLIDEAN_LOSS_BACKWARD, {0, 1, END}, {0, END}},
+    {LS_OP_HINGE_LOSS, LS_OP_HINGE_LOSS_BACKWARD, {0, 1, END}, {0, END}},
+    {LS_OP_CONTRASTIVE_LOSS, LS_OP_CONTRASTIVE_LOSS_BACKWARD, {0, 1, 2, END}, {0, END}},
+    {LS_OP_INFOGAIN_LOSS, LS_OP_INFOGAIN_LOSS_BACKWARD, {Y, 1, 2, END}, {0, END}},
+    {LS_OP_SMOOTH_L1_LOSS, LS_OP_SMOOTH_L1_LOSS_BACKWARD, {0, 1, 2, 3, END}, {0, END}},
+    {LS_OP_MULTIBOX_LOSS, LS_OP_MULTIBOX_LOSS_BACKWARD, {Y, END}, {0, END}},
+    {LS_OP_MULTIBOX_LOSS, LS_OP_MULTIBOX_LOSS_BACKWARD, {Y1, END}, {1, END}},
+    {LS_OP_PERMUTE, LS_OP_PERMUTE, {DY, END}, {0, END}},
+    {LS_OP_IM2COL, LS_OP_COL2IM, {DY, END}, {0, END}},
+    {LS_OP_EMBED, LS_OP_EMBED_WEIGHTS, {DY, 1, END}, {0, 2}},
     {LS_OP_REDUCE_LOSS, LS_OP_REDUCE_LOSS_BACKWARD, {0, END}, {0, END}},
     {LS_OP_CONCAT, LS_OP_SLICE, {DY, END}, {0, 1}},
     {LS_OP_TILE, LS_OP_TILE_BACKWARD, {DY, END}, {0, END}},
@@ -56,9 +65,11 @@ static double value_of(struct op_scene *scene, const float *dy)
     double sum = 0;
     scene_run(scene, reference_device(), &ls_layout_plain, &result);
     if (ls_op_has_effect(scene->op.kind)) {
-        const bool reduction = scene->op.kind == LS_OP_REDUCE_LOSS;
-        const int by =
-            reduction ? scene->op.attr.reduction.normalizer : scene->op.attr.loss.normalizer;
+        int by = scene->op.attr.loss.normalizer;
+        if (scene->op.kind == LS_OP_REDUCE_LOSS)
+            by = scene->op.attr.reduction.normalizer;
+        if (scene->op.kind == LS_OP_MULTIBOX_LOSS)
+            by = scene->op.attr.multibox.normalizer;
         sum = result.record[0] * 0.5 / (by < 0 ? 1 : scene->normalizers[by]);
     } else {
         for (int64_t i = 0; i < ls_shape_size(&scene->out[0]->shape); i++)
@@ -156,12 +167,19 @@ static bool is_suited(const struct op_scene *scene)
     if (kind == LS_OP_ELTWISE)
         return !op->attr.eltwise.relu && !op->attr.eltwise.gated;
     if (kind == LS_OP_POOLING)
-        return op->attr.pooling.method == LS_POOL_AVERAGE || op->outputs > 1;
+        return op->attr.pooling.method == LS_POOL_AVERAGE ||
+               (op->attr.pooling.method == LS_POOL_MAX && op->outputs > 1);
+    if (kind == LS_OP_PERMUTE)
+        for (int i = 0; i < scene->in[0]->shape.rank; i++)
+            if (op->attr.order[op->attr.order[i]] != i)
+                return false;
     if (kind == LS_OP_ACTIVATION)
         return op->attr.activation.function != LS_THRESHOLD;
     if (kind == LS_OP_DROPOUT)
         return op->inputs == 1;
-    return kind != LS_OP_EUCLIDEAN_LOSS || op->attr.loss.scale > 0;
+    const bool signs = kind == LS_OP_EUCLIDEAN_LOSS || kind == LS_OP_CONTRASTIVE_LOSS ||
+                       kind == LS_OP_SMOOTH_L1_LOSS;
+    return !signs || op->attr.loss.scale > 0;
 }
 
 static int64_t check_round(const struct pair *pair, uint64_t round)

@@ -1,0 +1,15 @@
+/* See device/defined.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "device/defined.h"
+
+const struct ls_defined *ls_defined_find(const struct ls_op *op)
+{
+    static const struct ls_defined *const tables[] = {ls_defined_losses, ls_defined_moves,
+                                                      ls_defined_boxes};
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+        const struct ls_defined *found = &tables[t][op->kind];
+        if (found->run != NULL)
+            return found->accepts == NULL || found->accepts(op) ? found : NULL;
+    }
+    return NULL;
+}

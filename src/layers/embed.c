@@ -1,0 +1,132 @@
+/* Embed: a row of a learned table for each number of its bottom.
+ *
+ *   y[..., m] = w[index[...], m] + b[m]
+ *
+ * index [...], whole numbers 0 .. input_dim - 1; w [input_dim, num_output]; y [..., num_output].
+ * Blobs: weight w, bias b (bias_term). It is an inner product with vectors that are 1 at the index
+ * and else 0. An index that is none is an error, as a label that is no class. Caffe's embed_param.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/common.h"
+
+static const Lockstep__EmbedParameter *param_of(const struct ls_layer *layer)
+{
+    static const Lockstep__EmbedParameter defaults = LOCKSTEP__EMBED_PARAMETER__INIT;
+    const Lockstep__EmbedParameter *param = layer->definition->embed_param;
+    return param != NULL ? param : &defaults;
+}
+
+static int check_extent(const struct ls_layer *layer, struct ls_error *error, const char *field,
+                        bool given, uint32_t extent)
+{
+    if (extent > 0 && extent <= INT32_MAX)
+        return 0;
+    return ls_layer_fail(layer, error, layer->definition->embed_param, given ? field : NULL, NULL,
+                         given ? "%s must be 1 to 2147483647" : "%s is missing", field);
+}
+
+/* Whole numbers from 2^24 on are not all floats. */
+static int check_index(const struct ls_layer *layer, struct ls_error *error)
+{
+    const uint32_t most = 1U << 24;
+    if (param_of(layer)->input_dim <= most)
+        return 0;
+    return ls_layer_fail(layer, error, param_of(layer), "input_dim", NULL,
+                         "input_dim %u is more than the %u that an index can name",
+                         param_of(layer)->input_dim, most);
+}
+
+static int setup(struct ls_layer *layer, struct ls_error *error)
+{
+    const Lockstep__EmbedParameter *p = param_of(layer);
+    int status = ls_layer_begin(layer, error, NULL), failed;
+    if ((failed = check_extent(layer, error, "num_output", p->has_num_output, p->num_output)))
+        status = failed;
+    if ((failed = check_extent(layer, error, "input_dim", p->has_input_dim, p->input_dim)))
+        status = failed;
+    LS_TRY(status);
+    LS_TRY(check_index(layer, error));
+    struct ls_shape *top = layer->state;
+    const struct ls_shape weight = {.rank = 2, .dim = {p->input_dim, p->num_output}};
+    *top = layer->bottom[0]->shape;
+    if (top->rank == LS_RANK_MAX)
+        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                             "its bottom '%s' has %d axes, so that the top would have one too many",
+                             layer->bottom[0]->name, top->rank);
+    top->dim[top->rank++] = p->num_output;
+    LS_TRY(ls_layer_check_shape(layer, error, "the top", top));
+    LS_TRY(ls_layer_check_shape(layer, error, "the weight", &weight));
+    layer->request[0] =
+        (struct ls_blob_request){.name = "weight", .shape = weight, .filler = p->weight_filler};
+    layer->request[1] = (struct ls_blob_request){
+        .name = "bias", .shape = {.rank = 1, .dim = {p->num_output}}, .filler = p->bias_filler};
+    layer->blobs = p->bias_term ? 2 : 1;
+    return 0;
+}
+
+static int forward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    struct ls_graph *graph = layer->graph;
+    struct ls_value *weight = ls_graph_parameter(graph, layer, 0);
+    struct ls_value *bias = layer->blobs > 1 ? ls_graph_parameter(graph, layer, 1) : NULL;
+    struct ls_value *y = ls_layer_make_top(layer, 0, layer->state, layer->bottom[0]);
+    struct ls_op *op = ls_graph_op(graph, LS_OP_EMBED);
+    ls_op_in(graph, op, weight);
+    ls_op_in(graph, op, layer->bottom[0]);
+    ls_op_in(graph, op, bias);
+    ls_op_out(graph, op, y);
+    return 0;
+}
+
+static int backward(struct ls_layer *layer, struct ls_error *error)
+{
+    struct ls_graph *graph = layer->graph;
+    const bool weight = layer->train_blob[0], bias = layer->blobs > 1 && layer->train_blob[1];
+    if (layer->propagate[0])
+        return ls_layer_fail(
+            layer, error, NULL, "bottom",
+            "write propagate_down: false into the layer to stop the gradient there",
+            "an Embed layer cannot backpropagate to its indices, but '%s' depends "
+            "on learned parameters",
+            layer->bottom[0]->name);
+    if (!weight && !bias)
+        return 0;
+    struct ls_value *dw = weight ? ls_graph_parameter_gradient(graph, layer, 0) : NULL;
+    struct ls_value *db = bias ? ls_graph_parameter_gradient(graph, layer, 1) : NULL;
+    struct ls_op *op = ls_graph_op(graph, LS_OP_EMBED_WEIGHTS);
+    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
+    ls_op_in(graph, op, layer->bottom[0]);
+    ls_op_out(graph, op, dw);
+    ls_op_out(graph, op, db);
+    if (weight)
+        ls_graph_accumulate(graph, layer, 0, dw);
+    if (bias)
+        ls_graph_accumulate(graph, layer, 1, db);
+    return 0;
+}
+
+static void cost(const struct ls_layer *layer, struct ls_cost *cost)
+{
+    double top = ls_layer_bytes(layer->top[0]), index = ls_layer_bytes(layer->bottom[0]);
+    cost->forward_flops = layer->blobs > 1 ? top / 4 : 0;
+    cost->forward_bytes = 2 * top + index;
+    if (!ls_layer_trains_blob(layer, 0))
+        return;
+    cost->backward_weights_flops = top / 4;
+    cost->backward_bytes = top + index + 4 * (double)ls_shape_size(&layer->request[0].shape);
+}
+
+const struct ls_layer_type ls_layer_embed = {
+    .type = "Embed",
+    .parameter = "embed_param",
+    .state_size = sizeof(struct ls_shape),
+    .bottoms_min = 1,
+    .bottoms_max = 1,
+    .tops_min = 1,
+    .tops_max = 1,
+    .setup = setup,
+    .forward = forward,
+    .backward = backward,
+    .cost = cost,
+};

@@ -1,0 +1,63 @@
+/* Kernels of ops that all devices compute alike (device/defined.h).
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "device/defined.h"
+
+#include "ops/cpu/kernels.h"
+
+static bool defined_accepts(const struct ls_op *op)
+{
+    return ls_defined_find(op) != NULL;
+}
+
+static int defined_prepare(struct ls_prepared *prepared, struct ls_error *error)
+{
+    const struct ls_defined *defined = ls_defined_find(prepared->op);
+    if (defined->scratch != NULL)
+        prepared->scratch_bytes = defined->scratch(prepared->op);
+    return ls_own_prepare(prepared, error);
+}
+
+static int defined_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local;
+    const struct ls_defined_call call = {prepared->op, in, out, scratch, context};
+    ls_defined_find(prepared->op)->run(&call);
+    return 0;
+}
+
+#define DEFINED_KERNEL(symbol, kind_, bits_, name_)                                                \
+    const struct ls_kernel ls_kernel_##symbol = {                                                  \
+        .kind = kind_,                                                                             \
+        .bits = bits_,                                                                             \
+        .name = name_,                                                                             \
+        .accepts = defined_accepts,                                                                \
+        .prepare = defined_prepare,                                                                \
+        .run = defined_run,                                                                        \
+        .in_place = -1,                                                                            \
+    }
+
+DEFINED_KERNEL(pooling_stochastic, LS_OP_POOLING, LS_BITS_DEFINED, "stochastic pooling");
+DEFINED_KERNEL(hinge_loss, LS_OP_HINGE_LOSS, LS_BITS_DEFINED, "hinge loss");
+DEFINED_KERNEL(hinge_loss_backward, LS_OP_HINGE_LOSS_BACKWARD, LS_BITS_DEFINED,
+               "hinge loss backward");
+DEFINED_KERNEL(contrastive_loss, LS_OP_CONTRASTIVE_LOSS, LS_BITS_DEFINED, "contrastive loss");
+DEFINED_KERNEL(contrastive_loss_backward, LS_OP_CONTRASTIVE_LOSS_BACKWARD, LS_BITS_DEFINED,
+               "contrastive loss backward");
+DEFINED_KERNEL(infogain_loss, LS_OP_INFOGAIN_LOSS, LS_BITS_DEFINED, "infogain loss");
+DEFINED_KERNEL(infogain_loss_backward, LS_OP_INFOGAIN_LOSS_BACKWARD, LS_BITS_DEFINED,
+               "infogain loss backward");
+DEFINED_KERNEL(smooth_l1_loss, LS_OP_SMOOTH_L1_LOSS, LS_BITS_DEFINED, "smooth L1 loss");
+DEFINED_KERNEL(smooth_l1_loss_backward, LS_OP_SMOOTH_L1_LOSS_BACKWARD, LS_BITS_DEFINED,
+               "smooth L1 loss backward");
+DEFINED_KERNEL(multibox_loss, LS_OP_MULTIBOX_LOSS, LS_BITS_DEFINED, "multibox loss");
+DEFINED_KERNEL(multibox_loss_backward, LS_OP_MULTIBOX_LOSS_BACKWARD, LS_BITS_DEFINED,
+               "multibox loss backward");
+DEFINED_KERNEL(count_matches, LS_OP_COUNT_MATCHES, LS_BITS_DEFINED, "count matches");
+DEFINED_KERNEL(detection_output, LS_OP_DETECTION_OUTPUT, LS_BITS_DEFINED, "detection output");
+DEFINED_KERNEL(permute, LS_OP_PERMUTE, LS_BITS_EXACT, "permute");
+DEFINED_KERNEL(im2col, LS_OP_IM2COL, LS_BITS_EXACT, "windows to columns");
+DEFINED_KERNEL(col2im, LS_OP_COL2IM, LS_BITS_DEFINED, "columns to windows");
+DEFINED_KERNEL(constant, LS_OP_CONSTANT, LS_BITS_EXACT, "constant");
+DEFINED_KERNEL(embed, LS_OP_EMBED, LS_BITS_DEFINED, "embed");
+DEFINED_KERNEL(embed_weights, LS_OP_EMBED_WEIGHTS, LS_BITS_DEFINED, "embed backward weights");
