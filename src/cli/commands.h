@@ -12,6 +12,7 @@ extern const struct ls_cli_command ls_cli_command_verify;
 extern const struct ls_cli_command ls_cli_command_replay;
 extern const struct ls_cli_command ls_cli_command_plan;
 extern const struct ls_cli_command ls_cli_command_shapes;
+extern const struct ls_cli_command ls_cli_command_draw;
 extern const struct ls_cli_command ls_cli_command_time;
 extern const struct ls_cli_command ls_cli_command_tune;
 extern const struct ls_cli_command ls_cli_command_check;

@@ -44,7 +44,8 @@ static const struct ls_cli_option *find_option(const struct ls_cli_command *comm
                                                const char *name)
 {
     for (const struct ls_cli_option *option = command->options; option->name != NULL; option++) {
-        if (strcmp(option->name, name) == 0)
+        if (strcmp(option->name, name) == 0 ||
+            (strcmp(name, "o") == 0 && strcmp(option->name, "output") == 0))
             return option;
     }
     return NULL;

@@ -2,6 +2,10 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "program.h"
 
+#include <math.h>
+
+#include "cli/layered.h"
+
 static void test_shapes(void **state)
 {
     (void)state;
@@ -25,6 +29,76 @@ static void test_shapes(void **state)
     fake.message = "n:1:2: wrong";
     assert_int_equal(RUN("shapes", "--model", "n"), LOCKSTEP_DEFINITION);
     assert_string_equal(messages, "lockstep: n:1:2: wrong\n");
+}
+
+static size_t count(const char *text, const char *word)
+{
+    size_t found = 0;
+    for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word))
+        found++;
+    return found;
+}
+
+/* The activation shares the box of the layer in front of it. */
+static void test_draw(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("draw", "--model", "n"), 0);
+    assert_int_equal(strncmp(out, "<svg xmlns=", 11), 0);
+    assert_non_null(strstr(out, ">a &lt;net&gt; &amp; more</text>"));
+    assert_non_null(strstr(out, "prefers-color-scheme:dark"));
+    assert_int_equal(count(out, "<g>"), 3);
+    assert_int_equal(count(out, "marker-end"), 3);
+    assert_non_null(strstr(out, ">Convolution + ReLU</text>"));
+    assert_non_null(strstr(out, ">10 x 20 x 4 x 4</text>"));
+    assert_non_null(strstr(out, ">1.5 K parameters, 48 KFLOP, 25.0 KiB</text>"));
+    assert_non_null(strstr(out, "weight 20 x 3 x 5 x 5, bias 20\n"));
+    assert_int_equal(strcmp(out + strlen(out) - 7, "</svg>\n"), 0);
+    const char *path = ls_test_path("net.svg");
+    assert_int_equal(RUN("draw", "--model", "n", "-o", path, "--theme", "dark"), 0);
+    assert_string_equal(out, "");
+    size_t size;
+    char *file = ls_test_read(path, &size);
+    assert_null(strstr(file, "prefers-color-scheme"));
+    free(file);
+    assert_int_equal(RUN("draw", "--model", "n", "--theme", "blue"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("draw", "--model", "n", "-o", "/no/such/folder/n.svg"), LOCKSTEP_RESOURCE);
+}
+
+/* Nodes of a row keep their distance, edges lead downwards and bend once in each row between. */
+static void test_rows_of_a_drawing(void **state)
+{
+    (void)state;
+    enum { NODES = 60, EDGES = 150 };
+    struct ls_layered_node node[NODES] = {{0}};
+    struct ls_layered_edge edge[EDGES] = {{0}};
+    uint32_t random = 1;
+    for (int i = 0; i < NODES; i++)
+        node[i].width = 40 + 10 * (i % 7);
+    for (int e = 0; e < EDGES; e++) {
+        random = random * 1664525 + 1013904223;
+        edge[e].to = 1 + (random >> 8) % (NODES - 1);
+        edge[e].from = (random >> 20) % edge[e].to;
+    }
+    struct ls_layered drawing = {
+        .node = node, .nodes = NODES, .edge = edge, .edges = EDGES, .gap = 12};
+    assert_true(ls_layered_run(&drawing));
+    for (int e = 0; e < EDGES; e++) {
+        const int rows = node[edge[e].to].row - node[edge[e].from].row;
+        assert_true(rows > 0 && edge[e].bends == (size_t)rows - 1);
+        for (size_t b = 0; b < edge[e].bends; b++)
+            assert_true(drawing.bend[edge[e].bend + b] > 0 &&
+                        drawing.bend[edge[e].bend + b] < drawing.width);
+    }
+    for (int i = 0; i < NODES; i++) {
+        assert_true(node[i].x - node[i].width / 2 > -1e-6 &&
+                    node[i].x + node[i].width / 2 < drawing.width + 1e-6);
+        for (int k = 0; k < i; k++)
+            assert_true(node[i].row != node[k].row ||
+                        fabs(node[i].x - node[k].x) >
+                            (node[i].width + node[k].width) / 2 + 12 - 1e-6);
+    }
+    ls_layered_free(&drawing);
 }
 
 static void test_time_of_a_net(void **state)
@@ -70,6 +144,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_shapes, reset),
+        cmocka_unit_test_setup(test_draw, reset),
+        cmocka_unit_test(test_rows_of_a_drawing),
         cmocka_unit_test_setup(test_time_of_a_net, reset),
         cmocka_unit_test_setup(test_dummy_data, reset),
     };
