@@ -265,6 +265,31 @@ struct ls_normalize_attr {
     bool elements; /* scale and bias have the shape of the axes from `axis` on, else [axis] */
 };
 
+enum ls_cell { LS_CELL_RNN, LS_CELL_LSTM, LS_CELL_GRU };
+
+/* A layer of cells over T = `steps` steps of N = `rows` sequences, with H = `hidden` numbers each.
+ * From z[t], what is put in, with G parts of H numbers, each step computes, with s the sigmoid,
+ *
+ *   before = cont[t] h[t - 1],  u = w before + b,  a = z[t] + static + u (without w: u is left out)
+ *   RNN (G = 1):  h[t] = tanh(a)
+ *   LSTM (G = 4, parts i, f, o, g):
+ *     c[t] = s(a_f) (cont[t] c[t - 1]) + s(a_i) tanh(a_g),  h[t] = s(a_o) tanh(c[t])
+ *   GRU (G = 3, parts r, z, n), where a_n has no u:
+ *     r = s(a_r),  z = s(a_z),  n = tanh(a_n + r u_n),  h[t] = n + z (before - n)
+ *
+ * with h0 and c0 in front of the first step (absent: zeros). Gates hold i, f, o, g of LSTM, r, z, n
+ * and u_n of GRU. */
+struct ls_recurrent_attr {
+    enum ls_cell cell;
+    int64_t steps, rows, hidden;
+};
+
+/* G. */
+static inline int ls_cell_parts(enum ls_cell cell)
+{
+    return cell == LS_CELL_LSTM ? 4 : cell == LS_CELL_GRU ? 3 : 1;
+}
+
 enum { LS_OP_VALUES_MAX = 64 };
 
 struct ls_layer;
@@ -301,6 +326,7 @@ struct ls_op {
         struct ls_batch_norm_attr batch_norm;
         struct ls_scale_attr scale;
         struct ls_normalize_attr normalize;
+        struct ls_recurrent_attr recurrent;
         int sync;                       /* SYNC: index of a sync of the graph */
         int sample_state;               /* RECALL, KEEP: index of a state of the graph */
         int axis;                       /* SOFTMAX, CONCAT, SLICE */

@@ -91,6 +91,14 @@ static double softmax_flops(const struct ls_op *op)
     return per_element(op, 20);
 }
 
+/* The product of each step, forward or backward, and about 30 for each gate. */
+static double recurrent_flops(const struct ls_op *op)
+{
+    const struct ls_recurrent_attr *attr = &op->attr.recurrent;
+    const double hidden = (double)attr->hidden, gates = ls_cell_parts(attr->cell) * hidden;
+    return (double)attr->steps * (double)attr->rows * gates * (2 * hidden + 30);
+}
+
 static double fill_flops(const struct ls_op *op)
 {
     return per_element(op, op->attr.fill.filler == NULL ? 1 : 300); /* 300: one by one */

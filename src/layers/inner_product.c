@@ -9,10 +9,10 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/assert.h"
-#include "layers/common.h"
+#include "layers/product.h"
 
 struct inner_product {
-    struct ls_inner_product_attr attr;
+    struct ls_layer_product product;
     struct ls_shape top;
 };
 
@@ -25,7 +25,8 @@ static const Lockstep__InnerProductParameter *param_of(const struct ls_layer *la
 
 static int request_blobs(struct ls_layer *layer, struct ls_error *error)
 {
-    const struct ls_inner_product_attr *attr = &((struct inner_product *)layer->state)->attr;
+    const struct ls_inner_product_attr *attr =
+        &((struct inner_product *)layer->state)->product.attr;
     const Lockstep__InnerProductParameter *p = param_of(layer);
     struct ls_shape weight = {.rank = 2, .dim = {attr->n, attr->k}};
     if (attr->transpose)
@@ -55,7 +56,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
                                                  : "num_output is missing");
     LS_TRY(status);
     LS_ASSERT(p->num_output > 0);
-    state->attr = (struct ls_inner_product_attr){
+    state->product.bias = p->bias_term ? 1 : -1;
+    state->product.attr = (struct ls_inner_product_attr){
         .m = ls_shape_count(&x->shape, 0, axis),
         .k = ls_shape_count(&x->shape, axis, x->shape.rank),
         .n = p->num_output,
@@ -77,105 +79,26 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct inner_product *state = layer->state;
-    struct ls_graph *graph = layer->graph;
-    struct ls_value *weight = ls_graph_parameter(graph, layer, 0);
-    struct ls_value *bias = layer->blobs > 1 ? ls_graph_parameter(graph, layer, 1) : NULL;
     struct ls_value *y = ls_layer_make_top(layer, 0, &state->top, layer->bottom[0]);
-    struct ls_op *op = ls_graph_op(graph, LS_OP_INNER_PRODUCT);
-    ls_op_in(graph, op, layer->bottom[0]);
-    ls_op_in(graph, op, weight);
-    ls_op_in(graph, op, bias);
-    ls_op_out(graph, op, y);
-    if (op != NULL)
-        op->attr.inner_product = state->attr;
+    ls_layer_product_forward(layer, &state->product, layer->bottom[0], y);
     return 0;
-}
-
-/* The gradients are exchanged as factors: that is decided once, for all shapes of samples that
- * there are. Of parameters that are shared the layer knows a part of the gradient only. */
-static bool use_factors(const struct ls_layer *layer, struct ls_factoring *factoring)
-{
-    const struct ls_inner_product_attr *attr = &((const struct inner_product *)layer->state)->attr;
-    const struct ls_graph *graph = layer->graph;
-    struct ls_parameter *weight = layer->blob[0];
-    struct ls_parameter *bias = layer->blobs > 1 && layer->train_blob[1] ? layer->blob[1] : NULL;
-    *factoring = weight->factoring;
-    if (weight->trained || factoring->weight != NULL)
-        return factoring->weight != NULL;
-    *factoring = (struct ls_factoring){.weight = weight,
-                                       .bias = bias,
-                                       .size = {attr->k, attr->n},
-                                       .rows = attr->m * graph->update_samples / graph->samples,
-                                       .transpose = attr->transpose,
-                                       .portable = attr->portable || layer->bf16};
-    return layer->train_blob[0] && weight->share == NULL && (bias == NULL || bias->share == NULL) &&
-           layer->bottom[0]->sample_axis >= 0 && graph->update_samples > 0 &&
-           ls_factors_pay(factoring->rows, attr->k, attr->n);
-}
-
-static void backward_weights(struct ls_layer *layer, struct ls_value *dy)
-{
-    const struct inner_product *state = layer->state;
-    struct ls_graph *graph = layer->graph;
-    bool bias = layer->blobs > 1 && layer->train_blob[1];
-    struct ls_factoring factoring;
-    if (use_factors(layer, &factoring)) {
-        ls_graph_factors(graph, &factoring, state->attr.m, layer->bottom[0], dy);
-        return;
-    }
-    /* The op always writes dw; where only the bias learns, it is not read. */
-    struct ls_value *dw = ls_graph_parameter_gradient(graph, layer, 0);
-    struct ls_value *db = bias ? ls_graph_parameter_gradient(graph, layer, 1) : NULL;
-    struct ls_op *op = ls_graph_op(graph, LS_OP_INNER_PRODUCT_WEIGHTS);
-    ls_op_in(graph, op, layer->bottom[0]);
-    ls_op_in(graph, op, dy);
-    ls_op_out(graph, op, dw);
-    ls_op_out(graph, op, db);
-    if (op != NULL) {
-        op->attr.inner_product = state->attr;
-        op->attr.inner_product.bias = bias;
-    }
-    if (layer->train_blob[0])
-        ls_graph_accumulate(graph, layer, 0, dw);
-    if (bias)
-        ls_graph_accumulate(graph, layer, 1, db);
-}
-
-static void backward_data(struct ls_layer *layer, struct ls_value *dy)
-{
-    const struct inner_product *state = layer->state;
-    struct ls_value *inputs[] = {dy, ls_graph_parameter(layer->graph, layer, 0)};
-    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_INNER_PRODUCT_DATA, inputs, 2);
-    if (op != NULL)
-        op->attr.inner_product = state->attr;
 }
 
 static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
+    const struct inner_product *state = layer->state;
     struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[0]);
-    if (layer->train_blob[0] || (layer->blobs > 1 && layer->train_blob[1]))
-        backward_weights(layer, dy);
+    ls_layer_product_backward_weights(layer, &state->product, layer->bottom[0], dy);
     if (layer->propagate[0])
-        backward_data(layer, dy);
+        ls_layer_product_backward_data(layer, &state->product, layer->bottom[0], dy);
     return 0;
 }
 
 static void cost(const struct ls_layer *layer, struct ls_cost *cost)
 {
-    const struct ls_inner_product_attr *attr = &((const struct inner_product *)layer->state)->attr;
-    double m = (double)attr->m, k = (double)attr->k, n = (double)attr->n;
-    double flops = 2 * m * k * n, bytes = 4 * (m * k + k * n + m * n);
-    cost->forward_flops = flops;
-    cost->forward_bytes = bytes;
-    if (ls_layer_trains_blob(layer, 0)) {
-        cost->backward_weights_flops = flops;
-        cost->backward_bytes += bytes;
-    }
-    if (ls_layer_has_gradient(layer, 0)) {
-        cost->backward_data_flops = flops;
-        cost->backward_bytes += bytes;
-    }
+    const struct inner_product *state = layer->state;
+    ls_layer_product_cost(layer, &state->product, ls_layer_has_gradient(layer, 0), cost);
 }
 
 const struct ls_layer_type ls_layer_inner_product = {

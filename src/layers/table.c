@@ -28,6 +28,7 @@
     LAYER(euclidean_loss)                                                                          \
     LAYER(exp)                                                                                     \
     LAYER(flatten)                                                                                 \
+    LAYER(gru)                                                                                     \
     LAYER(group_norm)                                                                              \
     LAYER(hinge_loss)                                                                              \
     LAYER(image_data)                                                                              \
@@ -37,6 +38,8 @@
     LAYER(instance_norm)                                                                           \
     LAYER(interp)                                                                                  \
     LAYER(lrn)                                                                                     \
+    LAYER(lstm)                                                                                    \
+    LAYER(lstm_unit)                                                                               \
     LAYER(layer_norm)                                                                              \
     LAYER(log)                                                                                     \
     LAYER(mvn)                                                                                     \
@@ -46,6 +49,7 @@
     LAYER(prelu)                                                                                   \
     LAYER(pooling)                                                                                 \
     LAYER(power)                                                                                   \
+    LAYER(rnn)                                                                                     \
     LAYER(relu)                                                                                    \
     LAYER(reduction)                                                                               \
     LAYER(reshape)                                                                                 \
@@ -93,11 +97,8 @@ static const struct {
     {"HDF5Output", NULL},
     {"Im2col", NULL},
     {"ImageSegData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
-    {"LSTM", NULL},
-    {"LSTMUnit", NULL},
     {"Parameter", NULL},
     {"Python", NULL},
-    {"RNN", NULL},
     {"SPP", NULL},
     {"WindowData", "a Data layer with backend: IMAGES reads list files and folders of pictures"},
 };

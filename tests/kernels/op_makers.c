@@ -805,6 +805,82 @@ static void make_lrn(struct op_scene *scene)
         scene_out(scene, x);
 }
 
+/* ---- Recurrent cells --------------------------------------------------------------------------
+ */
+
+static void some_in(struct op_scene *scene, bool there, struct ls_shape shape, float low)
+{
+    if (there)
+        scene_in(scene, shape, low, 1);
+    else
+        scene_no_in(scene);
+}
+
+static void some_out(struct op_scene *scene, bool there, struct ls_shape shape)
+{
+    if (there)
+        scene_out(scene, shape);
+    else
+        scene->out[scene->op.outputs++] = NULL;
+}
+
+/* Mostly 1, where a sequence goes on. */
+static void put_cont(struct op_scene *scene, int64_t steps, int64_t rows)
+{
+    float *cont = scene_in(scene, shape_of(2, steps, rows, 0, 0), 0, 1);
+    for (int64_t i = 0; i < steps * rows; i++)
+        cont[i] = cont[i] < 0.3F ? 0 : 1;
+}
+
+static void make_recurrent(struct op_scene *scene)
+{
+    struct ls_recurrent_attr *attr = &scene->op.attr.recurrent;
+    const bool wide = scene_draw(scene, 0, 7) == 0;
+    *attr = (struct ls_recurrent_attr){.cell = (enum ls_cell)scene_draw(scene, 0, 2),
+                                       .steps = scene_draw(scene, 1, wide ? 2 : 5),
+                                       .rows = scene_draw(scene, 1, wide ? 18 : 5),
+                                       .hidden = scene_draw(scene, 1, wide ? 70 : 12)};
+    const int64_t t = attr->steps, n = attr->rows, h = attr->hidden;
+    const int64_t width = ls_cell_parts(attr->cell) * h;
+    const bool lstm = attr->cell == LS_CELL_LSTM, gru = attr->cell == LS_CELL_GRU;
+    const struct ls_shape hidden = shape_of(3, t, n, h, 0), last = shape_of(3, 1, n, h, 0);
+    const struct ls_shape z = shape_of(3, t, n, width, 0), gates = shape_of(3, t, n, 4 * h, 0);
+    const struct ls_shape w = shape_of(2, width, h, 0, 0), still = shape_of(2, n, width, 0, 0);
+    const bool product = gru || scene_draw(scene, 0, 5) > 0;
+    if (scene->op.kind == LS_OP_RECURRENT) {
+        const bool training = scene_draw(scene, 0, 2) > 0, starts = scene_draw(scene, 0, 3) > 0;
+        scene_in(scene, z, -2, 2);
+        put_cont(scene, t, n);
+        some_in(scene, scene_draw(scene, 0, 1), still, -1);
+        some_in(scene, product, w, -0.5F);
+        some_in(scene, gru, shape_of(1, width, 0, 0, 0), -1);
+        some_in(scene, starts, last, -1);
+        some_in(scene, lstm && starts, last, -1);
+        scene_out(scene, hidden);
+        some_out(scene, training && attr->cell != LS_CELL_RNN, gates);
+        some_out(scene, training, hidden);
+        some_out(scene, training && lstm, hidden);
+        some_out(scene, scene_draw(scene, 0, 1), last);
+        some_out(scene, lstm && scene_draw(scene, 0, 1), last);
+        return;
+    }
+    some_in(scene, scene_draw(scene, 0, 3) > 0, hidden, -1);
+    some_in(scene, scene_draw(scene, 0, 1), last, -1);
+    some_in(scene, lstm && scene_draw(scene, 0, 1), last, -1);
+    some_in(scene, attr->cell != LS_CELL_RNN, gates, 0);
+    some_in(scene, attr->cell == LS_CELL_RNN, hidden, -1);
+    some_in(scene, gru, hidden, -1);
+    some_in(scene, lstm, hidden, -1);
+    some_in(scene, lstm && scene_draw(scene, 0, 1), last, -1);
+    put_cont(scene, t, n);
+    some_in(scene, product, w, -0.5F);
+    scene_out(scene, z);
+    some_out(scene, gru && scene_draw(scene, 0, 2) > 0, z);
+    some_out(scene, scene_draw(scene, 0, 1), still);
+    some_out(scene, scene_draw(scene, 0, 1), last);
+    some_out(scene, lstm && scene_draw(scene, 0, 1), last);
+}
+
 /* ---- The table --------------------------------------------------------------------------------
  */
 
@@ -892,4 +968,6 @@ void (*const op_makers[LS_OP_KINDS])(struct op_scene *scene) = {
     [LS_OP_NORMALIZE] = make_normalize,
     [LS_OP_NORMALIZE_DATA] = make_normalize,
     [LS_OP_NORMALIZE_SUMS] = make_normalize,
+    [LS_OP_RECURRENT] = make_recurrent,
+    [LS_OP_RECURRENT_BACKWARD] = make_recurrent,
 };

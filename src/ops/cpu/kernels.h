@@ -64,6 +64,8 @@
     K(batch_norm)                                                                                  \
     K(batch_norm_sums)                                                                             \
     K(batch_norm_backward)                                                                         \
+    K(recurrent)                                                                                   \
+    K(recurrent_backward)                                                                          \
     K(softmax)                                                                                     \
     K(softmax_backward)                                                                            \
     K(softmax_loss)                                                                                \

@@ -66,8 +66,9 @@ static bool is_defined(enum ls_op_kind kind)
 
 static const struct ls_compute *compute_of(enum ls_op_kind kind)
 {
-    static const struct ls_compute *const tables[] = {ls_ref_elements, ls_ref_losses, ls_ref_norms,
-                                                      ls_ref_windows, ls_ref_gradients};
+    static const struct ls_compute *const tables[] = {ls_ref_elements, ls_ref_losses,
+                                                      ls_ref_norms,    ls_ref_recurrent,
+                                                      ls_ref_windows,  ls_ref_gradients};
     const struct ls_compute *found = find(tables, sizeof tables / sizeof *tables, kind);
     return found != NULL || !is_defined(kind) ? found : &ls_ref_defined;
 }

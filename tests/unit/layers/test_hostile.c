@@ -100,6 +100,18 @@ static bool reads_data(const struct ls_layer_type *type)
     return ls_data_layer_reads(&layer);
 }
 
+/* Sequences, mostly: x and cont of recurrent layers; c, gates and cont of LSTMUnit. */
+static void add_sequences(struct ls_text *bottoms, bool unit)
+{
+    const int64_t steps = unit ? 1 : 1 + below(4), samples = 1 + below(4), size = 1 + below(5);
+    const char *axis = below(6) > 0 ? "@1" : "";
+    if (unit)
+        ls_text_format(bottoms, "1x%lldx%lld%s ", (long long)samples, (long long)size, axis);
+    ls_text_format(bottoms, "%lldx%lldx%lld%s%s", (long long)steps, (long long)samples,
+                   (long long)(unit ? 4 * size : size), axis, below(2) == 0 ? "!" : "");
+    ls_text_format(bottoms, " %lldx%lld%s", (long long)steps, (long long)samples, axis);
+}
+
 static void describe(struct ls_text *text, struct ls_text *bottoms,
                      const struct ls_layer_type *type)
 {
@@ -107,11 +119,18 @@ static void describe(struct ls_text *text, struct ls_text *bottoms,
     int64_t rank = below(3) > 0 ? 4 : 1 + below(5);
     if (type->bottoms_max < 0)
         n += below(3);
+    const bool unit = strcmp(type->type, "LSTMUnit") == 0;
+    const bool recurrent = unit || (type->parameter != NULL && n == 2 &&
+                                    strcmp(type->parameter, "recurrent_param") == 0);
     ls_text_format(text, "name: 'l' type: '%s' ", type->type);
+    if (recurrent)
+        add_sequences(bottoms, unit);
     for (int64_t i = 0; i < n; i++) {
         bool size = strcmp(type->type, "Crop") == 0 || strcmp(type->type, "Interp") == 0;
         bool label = i == 1 && type->bottoms_max == 2 && !size;
         ls_text_format(text, "bottom: 'b%lld' ", (long long)i);
+        if (recurrent)
+            continue;
         ls_text_add(bottoms, i > 0 ? " " : "");
         /* Equal shapes now and then: otherwise few pairs would fit. */
         size_t first = bottoms->length;

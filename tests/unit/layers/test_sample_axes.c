@@ -9,6 +9,8 @@
 #define XY          "bottom: 'x' top: 'y' "
 #define XLY         "bottom: 'x' bottom: 'l' top: 'y' "
 #define ABY         "bottom: 'a' bottom: 'b' top: 'y' "
+#define XCY         "bottom: 'x' bottom: 'cont' top: 'y' "
+#define RECURRENT   "recurrent_param { num_output: 4 } "
 
 #define ABSY  "bottom: 'a' bottom: 'b' bottom: 's' top: 'y' "
 #define EMBED "embed_param { num_output: 5 input_dim: 7 } "
@@ -17,6 +19,7 @@
 #define NO_SAMPLES   "holds the samples of the batch"
 #define RUNS         "runs over the samples"
 #define RUN          "and those behind it run over the samples"
+#define SEQUENCES    "with the samples of the batch along axis 1"
 #define ALIKE        "the samples of its bottoms must lie in the same way"
 
 /* A function of each number by itself. */
@@ -133,6 +136,11 @@ static const struct axes_case {
 
     CHANNELS("GroupNorm", "group_norm_param { groups: 3 }", "!"),
 
+    {LAYER("GRU") XCY RECURRENT, "5x8x3@1 5x8@1", "5x8x4@1!"},
+    {LAYER("GRU") XCY RECURRENT, "5x8x3@1/2 5x8@1/2", "5x8x4@1/2!"},
+    {LAYER("GRU") XCY RECURRENT, "8x5x3 8x5", "no: " SEQUENCES},
+    {LAYER("GRU") XCY RECURRENT, "5x8x3? 5x8?", "no: " SEQUENCES},
+
     {LAYER("HingeLoss") XLY, "8x3/2 8/2", "figure"},
     {LAYER("HingeLoss") XLY, "8x3/2 4x2", "no: agree in axis 0"},
     {LAYER("HingeLoss") XLY, "3x8@1 8", "no: " NOT_IN_FRONT},
@@ -163,6 +171,30 @@ static const struct axes_case {
     CHANNELS("Interp", "interp_param { height: 5 width: 5 }", ""),
     {LAYER("Interp") ABY, "8x3x5x5/2 4x3x5x5", "8x3x5x5/2"},
     {LAYER("Interp") ABY, "8x3x5x5/2 5x3x4x5@2", "no: " RUNS},
+
+    {LAYER("LSTM") XCY RECURRENT, "5x8x3@1 5x8@1", "5x8x4@1!"},
+    {LAYER("LSTM") XCY RECURRENT, "5x8x3x2@1/2 5x8@1/2", "5x8x4@1/2!"},
+    {LAYER("LSTM") XCY RECURRENT "bottom: 's'", "5x8x3@1 5x8@1 8x7", "5x8x4@1!"},
+    {LAYER("LSTM") XCY RECURRENT "bottom: 's'", "5x8x3@1 5x8@1 8x7@1", "no: along axis 0"},
+    {LAYER("LSTM") XCY RECURRENT "bottom: 's'", "5x8x3@1 5x8@1 8x7?", "no: along axis 0"},
+    {LAYER("LSTM") XCY RECURRENT, "5x8x3 5x8", "no: " SEQUENCES},
+    {LAYER("LSTM") XCY RECURRENT, "5x8x3@1 5x8", "no: " ALIKE},
+    {LAYER("LSTM") XCY RECURRENT, "5x8x3? 5x8?", "no: " SEQUENCES},
+    {LAYER("LSTM") XCY "bottom: 'h' bottom: 'c' top: 'h_T' top: 'c_T' "
+                       "recurrent_param { num_output: 4 expose_hidden: true }",
+     "5x8x3@1 5x8@1 1x8x4@1 1x8x4@1", "5x8x4@1!, 1x8x4@1!, 1x8x4@1!"},
+    {LAYER("LSTM") XCY "bottom: 'h' bottom: 'c' top: 'h_T' top: 'c_T' "
+                       "recurrent_param { num_output: 4 expose_hidden: true }",
+     "5x1x3@1 5x1@1 1x1x4 1x1x4@1", "no: " ALIKE},
+
+    {LAYER("LSTMUnit") "bottom: 'c' bottom: 'x' bottom: 'cont' top: 'c2' top: 'h'",
+     "1x8x3@1 1x8x12@1 1x8@1", "1x8x3@1, 1x8x3@1"},
+    {LAYER("LSTMUnit") "bottom: 'c' bottom: 'x' bottom: 'cont' top: 'c2' top: 'h'",
+     "1x8x3@1/2 1x8x12@1/2 1x8@1/2", "1x8x3@1/2, 1x8x3@1/2"},
+    {LAYER("LSTMUnit") "bottom: 'c' bottom: 'x' bottom: 'cont' top: 'c2' top: 'h'",
+     "1x8x3? 1x8x12? 1x8?", "1x8x3?, 1x8x3?"},
+    {LAYER("LSTMUnit") "bottom: 'c' bottom: 'x' bottom: 'cont' top: 'c2' top: 'h'",
+     "1x1x3@1 1x1x12 1x1@1", "no: " ALIKE},
 
     {LAYER("LayerNorm") XY, "8x3x2/2", "8x3x2/2!"},
     {LAYER("LayerNorm") XY, "5x8x3@1", "no: " RUNS},
@@ -201,6 +233,11 @@ static const struct axes_case {
     {LAYER("Pooling") XY "pooling_param { kernel_size: 2 }", "8x3x2x2?", "no: " NOT_IN_FRONT},
 
     ELEMENTWISE("Power", "power_param { power: 2 }"),
+
+    {LAYER("RNN") XCY RECURRENT, "5x8x3@1 5x8@1", "5x8x4@1!"},
+    {LAYER("RNN") XCY RECURRENT, "5x8x3@1/2 5x8@1/2", "5x8x4@1/2!"},
+    {LAYER("RNN") XCY RECURRENT, "5x8x3 5x8", "no: " SEQUENCES},
+    {LAYER("RNN") XCY RECURRENT, "5x8x3? 5x8?", "no: " SEQUENCES},
 
     ELEMENTWISE("ReLU", ""),
 
