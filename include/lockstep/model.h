@@ -90,6 +90,25 @@ LOCKSTEP_API int lockstep_convert_weights(const char *from, const char *to,
                                           void (*tell)(void *user, const char *line), void *user,
                                           struct lockstep_error *error);
 
+/* Pruning: which weights of a file are to become zero. */
+struct lockstep_prune_options {
+    size_t struct_size;
+    double sparsity;           /* 0 to 1: the part of the weights that is masked */
+    const char *const *layers; /* patterns of layers' names ("conv*"); none: all layers */
+    size_t layer_count;
+    int global; /* the part of all weights together; 0: of each parameter's */
+    /* Told of each parameter; may be NULL. */
+    void (*tell)(void *user, const char *parameter, int64_t weights, int64_t masked);
+    void *user;
+};
+LOCKSTEP_API void lockstep_prune_options_init(struct lockstep_prune_options *options);
+/* Writes masks of the weights with the smallest magnitudes, of equal ones those that come first in
+ * the file, as safetensors that a solver's `mask` takes. Biases and statistics are left out. *size
+ * and *masked: weights in all, and those that are masked. */
+LOCKSTEP_API int lockstep_prune(const char *weights, const char *path,
+                                const struct lockstep_prune_options *options, int64_t *size,
+                                int64_t *masked, struct lockstep_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -38,6 +38,9 @@ struct lockstep_plan_layer {
     uint64_t views;      /* copies of its parameters in other layouts and types */
     uint64_t gradients;  /* exact sums */
     uint64_t state;      /* what the optimizer remembers, and averages of the weights */
+    /* Weights of its own, by number: those that training changes, those that it does not (lr_mult
+     * 0, or no loss reaches them), and those that a mask keeps at zero. */
+    uint64_t learned, fixed, masked;
 };
 
 /* A step, in the order in which a worker does them. */

@@ -35,6 +35,10 @@ static void add_learned(const struct ls_layer *layer, const struct ls_view_set *
             continue; /* another layer's, that this one shares */
         size_t bytes = ls_parameter_bytes(blob);
         row->parameters += bytes;
+        uint64_t weights = (uint64_t)ls_shape_size(&blob->shape);
+        uint64_t masked = blob->mask != NULL ? (uint64_t)blob->mask->masked : 0;
+        row->masked += masked;
+        *(blob->trained ? &row->learned : &row->fixed) += weights - masked;
         for (size_t v = 0; v < views->count; v++)
             if (views->items[v].parameter == blob)
                 row->views += ls_view_bytes(&views->items[v]);

@@ -20,6 +20,9 @@ static void put_layer(struct ls_json_writer *json, const struct lockstep_plan_la
     ls_json_bytes(json, "views", layer->views);
     ls_json_bytes(json, "gradients", layer->gradients);
     ls_json_bytes(json, "optimizer", layer->state);
+    ls_json_bytes(json, "learned", layer->learned);
+    ls_json_bytes(json, "fixed", layer->fixed);
+    ls_json_bytes(json, "masked", layer->masked);
     ls_json_close(json, '}');
 }
 

@@ -10,7 +10,7 @@
 #include "cli/size.h"
 #include "monitor/terminal.h"
 
-enum { NAME = 24, TYPE = 18 };
+enum { NAME = 24, TYPE = 18, NAMES = 8 };
 
 static void put_layers(const struct lockstep_plan_net *net)
 {
@@ -105,6 +105,62 @@ static void put_precision(const struct lockstep_plan_net *net)
     putchar('\n');
 }
 
+/* The names of layers for which `weights` gives a number, some of them. */
+static void put_layers_with(const struct lockstep_plan_net *net,
+                            uint64_t (*weights)(const struct lockstep_plan_layer *layer))
+{
+    size_t count = 0;
+    for (size_t i = 0; i < net->layer_count; i++) {
+        if (weights(&net->layers[i]) == 0 || ++count > NAMES)
+            continue;
+        fputs(count > 1 ? ", " : " of ", stdout);
+        ls_put_clean(stdout, net->layers[i].name);
+    }
+    if (count > NAMES)
+        printf(" and %zu more", count - NAMES);
+}
+
+static uint64_t fixed_of(const struct lockstep_plan_layer *layer)
+{
+    return layer->fixed;
+}
+
+static uint64_t masked_of(const struct lockstep_plan_layer *layer)
+{
+    return layer->masked;
+}
+
+/* What is trained, and how far down the backward pass goes. */
+static void put_trained(const struct lockstep_plan_net *net)
+{
+    uint64_t learned = 0, fixed = 0, masked = 0;
+    const char *last = NULL;
+    if (!net->training)
+        return;
+    for (size_t i = 0; i < net->layer_count; i++) {
+        learned += net->layers[i].learned;
+        fixed += net->layers[i].fixed;
+        masked += net->layers[i].masked;
+    }
+    for (size_t i = 0; i < net->step_count; i++)
+        if (net->steps[i].backward && net->steps[i].layer != NULL)
+            last = net->steps[i].layer;
+    printf("Weights: %" PRIu64 " learned", learned);
+    if (fixed > 0) {
+        printf("; %" PRIu64 " fixed", fixed);
+        put_layers_with(net, fixed_of);
+    }
+    if (masked > 0) {
+        printf("; %" PRIu64 " masked (zero)", masked);
+        put_layers_with(net, masked_of);
+    }
+    if (last != NULL) {
+        fputs("; the backward pass ends at ", stdout);
+        ls_put_clean(stdout, last);
+    }
+    putchar('\n');
+}
+
 static void put_net(const struct lockstep_plan_net *net)
 {
     char arena[LS_CLI_SIZE_ROOM], held[LS_CLI_SIZE_ROOM];
@@ -132,6 +188,7 @@ static void put_net(const struct lockstep_plan_net *net)
     if (recomputations > 0)
         printf("%zu steps are recomputed in the backward pass: about %.1f %% more work\n",
                recomputations, 100 * net->recomputed_part);
+    put_trained(net);
     put_precision(net);
     put_dependence(net);
     putchar('\n');

@@ -27,6 +27,7 @@ const struct ls_cli_command *const ls_cli_commands[] = {&ls_cli_command_train,
                                                         &ls_cli_command_convert,
                                                         &ls_cli_command_convert_weights,
                                                         &ls_cli_command_mean,
+                                                        &ls_cli_command_prune,
                                                         &ls_cli_command_diff,
                                                         &ls_cli_command_help,
                                                         NULL};

@@ -48,6 +48,18 @@ static int masks_fill(const char *path, const struct ls_tensor *tensor, struct l
     return status;
 }
 
+/* Whether two shapes are the same but for ones in front, which old caffemodels have. */
+static bool masks_fit(const struct ls_shape *a, const struct ls_shape *b)
+{
+    int skip = a->rank - b->rank;
+    if (skip < 0)
+        return masks_fit(b, a);
+    for (int axis = 0; axis < a->rank; axis++)
+        if (a->dim[axis] != (axis < skip ? 1 : b->dim[axis - skip]))
+            return false;
+    return true;
+}
+
 static int masks_take(const struct ls_archive *file, const struct ls_tensor *tensor,
                       struct ls_parameter *parameter, struct ls_error *error)
 {
@@ -55,7 +67,7 @@ static int masks_take(const struct ls_archive *file, const struct ls_tensor *ten
     if (parameter->average)
         return ls_fail(error, LOCKSTEP_WEIGHTS, file->path, NULL,
                        "'%s' is not learned, so that it can have no mask", tensor->name);
-    if (!ls_shape_equal(&tensor->shape, &parameter->shape))
+    if (!masks_fit(&tensor->shape, &parameter->shape))
         return ls_fail(error, LOCKSTEP_WEIGHTS, file->path, NULL,
                        "the mask '%s' has shape %s, but the parameter %s", tensor->name,
                        ls_shape_text(&tensor->shape, there, sizeof there),

@@ -51,4 +51,38 @@ cp plain.prototxt net.prototxt
 train 5 'middle.safetensors: the snapshot was made with another ' -- --resume middle.safetensors
 masked 'mask { slice { range { end: 4 } } }'
 train 5 'middle.safetensors: the snapshot was made with another ' -- --resume middle.safetensors
+
+# ---- Pruning --------------------------------------------------------------------------------------
+cp plain.prototxt net.prototxt
+expect 0 'conv.weight +36 weights, +29 masked .80.56 %.' 'ip.weight +1000 weights, +800 masked' \
+    'Wrote masks to mask.safetensors: 829 of 1036 weights stay zero .80.02 %.' -- "$LOCKSTEP" prune \
+    --weights whole.safetensors --sparsity 0.8 -o mask.safetensors
+train 0 'Parameters: 221 learned, 0 fixed, 829 masked .zero.' -- --set mask=mask.safetensors \
+    --weights whole.safetensors
+cp s_iter_20.safetensors pruned.safetensors
+# Its zeros are the first that are pruned: the same mask again.
+expect 0 '829 of 1036' -- "$LOCKSTEP" prune --weights pruned.safetensors --sparsity 0.8 -o again.safetensors
+cmp mask.safetensors again.safetensors || fail "another mask of pruned weights"
+expect 0 '' -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 3 --set mask=again.safetensors \
+    --weights whole.safetensors
+cmp s_iter_20.safetensors pruned.safetensors || fail "other bytes on 3 workers"
+expect 0 '^Weights: 221 learned; 829 masked .zero. of conv, ip; the backward pass ends at conv$' -- \
+    "$LOCKSTEP" plan --solver solver.prototxt --set mask=mask.safetensors
+expect 0 '"masked": 800' -- "$LOCKSTEP" plan --json --solver solver.prototxt --set mask=mask.safetensors
+expect 0 '^Wrote masks to mask.safetensors: 500 of 1000 ' -- "$LOCKSTEP" prune --weights whole.safetensors \
+    --sparsity 0.5 --layers 'i*' --scope global -o mask.safetensors
+expect 2 "no layer has a name like 'fc'" -- "$LOCKSTEP" prune --weights whole.safetensors \
+    --sparsity 0.5 --layers fc -o mask.safetensors
+sed 's/name: "ip"/name: "other"/' plain.prototxt >net.prototxt
+train 5 "mask.safetensors: there is a mask 'ip.weight', but no parameter of this name" -- \
+    --set mask=mask.safetensors
+sed 's/num_output: 10/num_output: 11/' plain.prototxt >net.prototxt
+train 5 "mask.safetensors: the mask 'ip.weight' has shape .*, but the parameter " -- \
+    --set mask=mask.safetensors
+cp masked.prototxt net.prototxt
+train 5 "mask.safetensors: 'ip.weight' has a mask here and another one in its layer" -- \
+    --set mask=mask.safetensors
+cp plain.prototxt net.prototxt
+train 5 "whole.safetensors: the mask 'conv.weight' has another number than 0 and 1" -- \
+    --set mask=whole.safetensors
 finish

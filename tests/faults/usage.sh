@@ -55,7 +55,7 @@ usage "" convert --backend LMBD --source x --output y
 usage "unknown command 'nothing'" help nothing
 expect 0 'usage: lockstep' 'example' 'exit codes' -- "$LOCKSTEP" --help
 expect 0 '^[Ll]ockstep [0-9]' -- "$LOCKSTEP" --version
-for command in train test predict verify plan time tune check convert mean; do
+for command in train test predict verify plan time tune check convert mean prune; do
     expect 0 "^lockstep $command: " '^usage: ' '^example:' -- "$LOCKSTEP" "$command" --help
     expect 0 "^lockstep $command: " -- "$LOCKSTEP" help "$command"
 done

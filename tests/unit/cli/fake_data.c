@@ -71,6 +71,25 @@ int lockstep_convert_weights(const char *from, const char *to,
     return fake_answer(fake.convert_status, error);
 }
 
+void lockstep_prune_options_init(struct lockstep_prune_options *options)
+{
+    *options = (struct lockstep_prune_options){.struct_size = sizeof *options};
+}
+
+int lockstep_prune(const char *weights, const char *path,
+                   const struct lockstep_prune_options *options, int64_t *size, int64_t *masked,
+                   struct lockstep_error *error)
+{
+    fake_note("prune(%s|%s|%g|%d", weights, path, options->sparsity, options->global);
+    for (size_t i = 0; i < options->layer_count; i++)
+        fake_note("|%s", options->layers[i]);
+    fake_note(") ");
+    options->tell(options->user, "conv.weight", 300, 75);
+    *size = 400;
+    *masked = 100;
+    return fake_answer(fake.convert_status, error);
+}
+
 int lockstep_model_save(struct lockstep_model *model, const char *path,
                         struct lockstep_error *error)
 {

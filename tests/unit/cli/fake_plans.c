@@ -14,8 +14,14 @@ void lockstep_plan_options_init(struct lockstep_plan_options *options)
     *options = (struct lockstep_plan_options){.struct_size = sizeof *options};
 }
 
-static const struct lockstep_plan_layer plan_layers[] = {
-    {.name = "conv1", .type = "Convolution", .output = 2048, .kept = 1024, .parameters = 100}};
+static const struct lockstep_plan_layer plan_layers[] = {{.name = "conv1",
+                                                          .type = "Convolution",
+                                                          .output = 2048,
+                                                          .kept = 1024,
+                                                          .parameters = 100,
+                                                          .learned = 30,
+                                                          .fixed = 60,
+                                                          .masked = 10}};
 static const struct lockstep_plan_step plan_steps[] = {
     {.layer = "conv1", .op = "convolution", .implementation = "jit:best", .layout = "nChw16c"},
     {.layer = "conv1", .op = "reorder", .implementation = "jit:uni", .reorder = 1},

@@ -108,6 +108,32 @@ static void test_data_tools(void **state)
                              "mean_value channel [1]: 117\n");
 }
 
+static void test_prune(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("prune", "--weights", "w", "--sparsity", "0.25", "-o", "m"), 0);
+    assert_string_equal(fake.calls, "prune(w|m|0.25|0) ");
+    assert_non_null(strstr(out, "conv.weight "));
+    assert_non_null(strstr(out, " 300 weights,           75 masked (25.00 %)\n"));
+    assert_non_null(strstr(out, "Wrote masks to m: 100 of 400 weights stay zero (25.00 %)\n"));
+    fake_reset();
+    assert_int_equal(RUN("prune", "--weights", "w", "--sparsity", "0", "--output", "m", "--scope",
+                         "global", "--layers", "conv*", "--layers", "fc"),
+                     0);
+    assert_string_equal(fake.calls, "prune(w|m|0|1|conv*|fc) ");
+    fake_reset();
+    fake.convert_status = LOCKSTEP_WEIGHTS;
+    assert_int_equal(RUN("prune", "--weights", "w", "--sparsity", "1", "-o", "m"),
+                     LOCKSTEP_WEIGHTS);
+    fake_reset();
+    assert_int_equal(RUN("prune", "--weights", "w", "-o", "m"), LOCKSTEP_USAGE);
+    assert_non_null(strstr(messages, "prune: --weights, --sparsity and -o are needed"));
+    assert_int_equal(RUN("prune", "--weights", "w", "--sparsity", "1", "-o", "m", "--scope", "net"),
+                     LOCKSTEP_USAGE);
+    assert_non_null(strstr(messages, "--scope is layer or global, not 'net'"));
+    assert_string_equal(fake.calls, "");
+}
+
 static void test_convert_weights(void **state)
 {
     (void)state;
@@ -231,6 +257,9 @@ static void test_plan(void **state)
     assert_non_null(chain);
     assert_int_equal(strncmp(strchr(chain + 1, '\n'), "\n-- end of the chain --\nip ", 27), 0);
     assert_non_null(strstr(out, "8 steps in 2 segments, 1 chain, 1 reorder;"));
+    assert_non_null(strstr(out,
+                           "\nWeights: 30 learned; 60 fixed of conv1; 10 masked (zero) of conv1; "
+                           "the backward pass ends at conv1\n"));
     assert_non_null(strstr(out, "  gathered\n"));
     assert_non_null(strstr(out, "warning: lrn backward of layer 'conv1' (train) has only a slow"));
     assert_non_null(strstr(out, "7.0 MiB"));
@@ -425,6 +454,7 @@ int main(void)
         TEST(test_verify),
         TEST(test_replay),
         TEST(test_data_tools),
+        TEST(test_prune),
         TEST(test_convert_weights),
         TEST(test_predict_text),
         TEST(test_predict_json),

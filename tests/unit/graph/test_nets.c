@@ -143,6 +143,22 @@ static const struct net_case shared = {
     .figures = "loss 1\n",
 };
 
+/* Below the lowest parameter that learns, a bias here, there is no backward pass. */
+static const struct net_case frozen = {
+    .training = true,
+    .file = "graph_frozen",
+    .blobs = "data 2x3x16x16\nlabel 2\nconv1 2x4x14x14\npool 2x4x7x7\nip1 2x6\ntanh 2x6\n"
+             "ip2 2x8\nip3 2x10\n",
+    .forward = "conv1: convolution\npool: pooling\nip1: inner product\ntanh: activation\n"
+               "ip2: inner product\nip3: inner product\nloss: softmax loss\n",
+    .backward = "loss: softmax loss backward\nip3: inner product backward weights\n"
+                "ip3: accumulate\nip3: accumulate\nip3: inner product backward data\n"
+                "ip2: inner product backward weights\nip2: accumulate\n",
+    .parameters = "conv1.weight 0\nconv1.bias 0\nip1.weight 0\nip1.bias 0\nip2.weight 0\n"
+                  "ip2.bias 1\nip3.weight 1\nip3.bias 1\n",
+    .figures = "loss 1\n",
+};
+
 static void compare(const char *what, const struct ls_text *got, const char *wanted)
 {
     assert_false(got->failed);
@@ -419,7 +435,7 @@ static void learned_labels_are_refused(void **state)
 static void memory_runs_out(void **state)
 {
     (void)state;
-    const struct net_case *const nets[] = {&lenet, &residual, &sources, &shared};
+    const struct net_case *const nets[] = {&lenet, &residual, &sources, &shared, &frozen};
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
         for (long n = 0;; n++) {
             struct one_net one;
@@ -465,6 +481,7 @@ int main(void)
         NET(autoencoder),
         NET(sources),
         NET(shared),
+        NET(frozen),
         cmocka_unit_test(all_problems),
         cmocka_unit_test(multipliers_are_finite),
         cmocka_unit_test(unknown_types),
