@@ -134,34 +134,13 @@ int ls_plain_update(const struct ls_update_rule *rule, const struct ls_update_sl
 
 /* ---- Masks ---- */
 
-/* Elements that belong to one word, from its bit 0 on; without branches, so that it becomes vector
- * instructions. */
-static void clear_word(uint32_t word, float *numbers, size_t n)
-{
-    static const uint32_t one[LS_MASK_WORD] = {
-        1U << 0,  1U << 1,  1U << 2,  1U << 3,  1U << 4,  1U << 5,  1U << 6,  1U << 7,
-        1U << 8,  1U << 9,  1U << 10, 1U << 11, 1U << 12, 1U << 13, 1U << 14, 1U << 15,
-        1U << 16, 1U << 17, 1U << 18, 1U << 19, 1U << 20, 1U << 21, 1U << 22, 1U << 23,
-        1U << 24, 1U << 25, 1U << 26, 1U << 27, 1U << 28, 1U << 29, 1U << 30, 1U << 31};
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &numbers[i], sizeof bits);
-        bits &= (word & one[i]) == 0 ? UINT32_MAX : 0;
-        memcpy(&numbers[i], &bits, sizeof bits);
-    }
-}
-
 int ls_plain_clear_masked(const uint32_t *mask, size_t first, float *numbers, size_t n,
                           struct ls_error *error)
 {
     (void)error;
-    for (size_t i = 0, count; i < n; i += count) {
-        size_t bit = (first + i) % LS_MASK_WORD;
-        count = LS_MASK_WORD - bit < n - i ? LS_MASK_WORD - bit : n - i;
-        uint32_t word = mask[(first + i) / LS_MASK_WORD] >> bit;
-        if (word != 0)
-            clear_word(word, numbers + i, count);
-    }
+    for (size_t i = 0; i < n; i++)
+        if (ls_mask_get(mask, (int64_t)(first + i)))
+            numbers[i] = 0;
     return 0;
 }
 

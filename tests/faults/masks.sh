@@ -27,6 +27,30 @@ train 3 'ip: mask: indices from -1 to 10 are none'
 masked 'mask { source: "nowhere.safetensors" }'
 train 5 'nowhere.safetensors'
 
+# Layers that share a parameter: the mask stands in the first, and may be repeated.
+# shares FIRST SECOND: a net with two inner products that share their weights.
+shares() {
+    sed -e "s/type: \"InnerProduct\"/& param { name: \"w\" $1 }/" \
+        -e 's/bottom: "ip" bottom: "label" top: "loss"/bottom: "two" bottom: "label" top: "loss"/' \
+        plain.prototxt >net.prototxt
+    echo "layer { name: \"two\" type: \"InnerProduct\" bottom: \"pool\" top: \"two\" param { name: \"w\" $2 }
+  inner_product_param { num_output: 10 } }" >two
+    sed -i -e '/name: "loss"/{' -e 'h' -e 'r two' -e 'd' -e '}' net.prototxt
+    echo 'layer { name: "loss" type: "SoftmaxWithLoss" bottom: "two" bottom: "label" top: "loss" }' \
+        >>net.prototxt
+}
+one='mask { slice { range { end: 3 } } }' same='mask { slice { range { axis: 0 begin: 0 end: 3 } } }'
+shares "$one" "$same"
+train 0 ', 300 masked'
+shares "$one" ''
+train 0 ', 300 masked'
+shares "$one" 'mask { slice { range { end: 4 } } }'
+train 3 "net.prototxt:[0-9]+:[0-9]+: two: parameter 'ip.weight' has another mask in layer 'ip'. hint: give it in the first"
+shares '' "$one"
+train 3 "net.prototxt:[0-9]+:[0-9]+: two: parameter 'ip.weight' has no mask in layer 'ip'"
+shares "$one" 'mask { source: "m" }'
+train 3 "two: parameter 'ip.weight' has another mask"
+
 # ---- Trainings ------------------------------------------------------------------------------------
 masked 'mask { slice { range { end: 3 } } }'
 train 0 'Parameters: [0-9]+ learned, 0 fixed, [0-9]+ masked .zero.'

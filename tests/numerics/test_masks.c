@@ -33,10 +33,12 @@ static const char large[] = "param { mask { slice { range { axis: 1 begin: 100 e
 static const char shared[] =
     "param { name: 'w' mask { slice { range { end: 9 } range { axis: 1 begin: 60 } } } }";
 
-static struct lockstep_solver *make_solver(const char *settings, const char *again)
+static struct lockstep_solver *make_solver(const char *settings, const char *again,
+                                           const char *small)
 {
-    const char *file =
-        ls_test_text("param { mask { source: '%s' } }", ls_test_path("small.safetensors"));
+    const char *file = small != NULL ? small
+                                     : ls_test_text("param { mask { source: '%s' } }",
+                                                    ls_test_path("small.safetensors"));
     const char *net =
         ls_test_net("masks", LS_TEST_VALUES({"data", "batch_size: 24 shuffle: true"},
                                             {"conv", conv}, {"conv2", conv2}, {"large", large},
@@ -134,7 +136,7 @@ static void masked_weights_stay_zero_with_every_solver(void **state)
     (void)state;
     static const int workers[] = {1, 2, 3, 5};
     for (int s = 0; s < SOLVERS; s++) {
-        struct lockstep_solver *solver = make_solver(solvers[s], "param { name: 'w' }");
+        struct lockstep_solver *solver = make_solver(solvers[s], "param { name: 'w' }", NULL);
         struct bytes first = {0};
         for (size_t w = 0; w < sizeof workers / sizeof *workers; w++) {
             struct training *training = start(solver, workers[w], NULL, NULL);
@@ -160,7 +162,7 @@ static void a_resume_on_other_workers_gives_the_same_bits(void **state)
 {
     (void)state;
     for (int s = 2; s < 4; s++) {
-        struct lockstep_solver *solver = make_solver(solvers[s], shared);
+        struct lockstep_solver *solver = make_solver(solvers[s], shared, NULL);
         check_resumed(solver, 2, 3);
         lockstep_solver_free(solver);
     }
@@ -170,7 +172,7 @@ static void any_ranks_give_the_same_bits(void **state)
 {
     (void)state;
     for (int s = 0; s < SOLVERS; s += 3) {
-        struct lockstep_solver *solver = make_solver(solvers[s], "param { name: 'w' }");
+        struct lockstep_solver *solver = make_solver(solvers[s], "param { name: 'w' }", NULL);
         struct bytes expected = run_alone(solver, 3);
         for (int ranks = 2; ranks <= 3; ranks++) {
             struct job job = {.solver = solver, .ranks = ranks, .workers = {1, 2, 1}, .updates = 3};
@@ -181,10 +183,37 @@ static void any_ranks_give_the_same_bits(void **state)
     }
 }
 
+/* Two files of the same size with other masks. */
+static void ranks_with_other_masks_are_refused(void **state)
+{
+    (void)state;
+    const struct ls_shape small = {.rank = 2, .dim = {10, 64}};
+    struct lockstep_solver *solver[2];
+    struct rank ranks[RANKS_MAX];
+    for (int i = 0; i < 2; i++) {
+        const char *path = ls_test_text("%s.%d", ls_test_path("rank"), i);
+        write_mask(path, "small.weight", &small, i == 0 ? 3 : 4);
+        solver[i] =
+            make_solver(ls_test_text("base_lr: 0.01 mask: '%s'", path), "param { name: 'w' }", "");
+    }
+    const struct job job = {.solver = solver[0],
+                            .other = {NULL, solver[1]},
+                            .ranks = 2,
+                            .workers = {1, 1},
+                            .updates = 1,
+                            .together = true};
+    run_job(&job, ranks);
+    assert_int_equal(ranks[1].status, LOCKSTEP_DIFFERENT);
+    assert_non_null(strstr(ranks[1].error->problems[0].message, "here 'masks: "));
+    free_ranks(&job, ranks);
+    lockstep_solver_free(solver[0]);
+    lockstep_solver_free(solver[1]);
+}
+
 static void weights_from_outside_are_masked(void **state)
 {
     (void)state;
-    struct lockstep_solver *solver = make_solver(solvers[3], "param { name: 'w' }");
+    struct lockstep_solver *solver = make_solver(solvers[3], "param { name: 'w' }", NULL);
     struct training *training = start(solver, 2, NULL, NULL);
     const char *path = ls_test_path("given.safetensors");
     size_t count = lockstep_trainer_parameter_count(training->trainer);
@@ -208,7 +237,7 @@ static void weights_from_outside_are_masked(void **state)
 static void the_norm_of_the_gradient_leaves_masked_weights_out(void **state)
 {
     (void)state;
-    struct lockstep_solver *solver = make_solver(solvers[0], "param { name: 'w' }");
+    struct lockstep_solver *solver = make_solver(solvers[0], "param { name: 'w' }", NULL);
     struct training *training = start(solver, 3, NULL, NULL);
     struct ls_engine *engine = training->trainer->inner->engine;
     double norm = 0, squares = 0;
@@ -279,6 +308,7 @@ int main(void)
         cmocka_unit_test(masked_weights_stay_zero_with_every_solver),
         cmocka_unit_test(a_resume_on_other_workers_gives_the_same_bits),
         cmocka_unit_test(any_ranks_give_the_same_bits),
+        cmocka_unit_test(ranks_with_other_masks_are_refused),
         cmocka_unit_test(weights_from_outside_are_masked),
         cmocka_unit_test(the_norm_of_the_gradient_leaves_masked_weights_out),
         cmocka_unit_test(a_file_of_the_solver_gives_the_bits_of_slices),

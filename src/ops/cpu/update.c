@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/update.h"
 
+#include "device/plain.h"
+#include "ir/mask.h"
 #include "ops/cpu/vector/update.h"
 
 enum { TILE = 1024 }; /* elements; with weights, histories and averages 20 KiB */
@@ -30,4 +32,16 @@ int ls_update_apply(const struct ls_update_rule *rule, const struct ls_update_sl
         apply_tile(rule, slice, from, left < TILE ? left : TILE, seen);
     }
     return 0;
+}
+
+/* Whole words of the mask in vector registers, what is before and behind them one by one. */
+int ls_update_clear_masked(const uint32_t *mask, size_t first, float *numbers, size_t n,
+                           struct ls_error *error)
+{
+    size_t head = (LS_MASK_WORD - first % LS_MASK_WORD) % LS_MASK_WORD;
+    head = head < n ? head : n;
+    size_t words = (n - head) / LS_MASK_WORD, tail = head + words * LS_MASK_WORD;
+    LS_TRY(ls_plain_clear_masked(mask, first, numbers, head, error));
+    ls_vector_update()->clear(mask + (first + head) / LS_MASK_WORD, numbers + head, words);
+    return ls_plain_clear_masked(mask, first + tail, numbers + tail, n - tail, error);
 }

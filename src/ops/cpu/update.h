@@ -9,4 +9,8 @@
 int ls_update_apply(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
                     struct ls_update_seen *seen, struct ls_error *error);
 
+/* ls_device.clear_masked */
+int ls_update_clear_masked(const uint32_t *mask, size_t first, float *numbers, size_t n,
+                           struct ls_error *error);
+
 #endif

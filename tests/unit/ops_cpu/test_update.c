@@ -254,6 +254,32 @@ static void test_seen(void **state)
             }
 }
 
+/* On every instruction set, from any element on, any number of them: what is masked becomes +0,
+ * everything else keeps its bits. */
+static void test_masks(void **state)
+{
+    (void)state;
+    enum { SIZE = 400 };
+    static uint32_t mask[(SIZE + 31) / 32], bits[SIZE], after[SIZE];
+    static float numbers[SIZE];
+    for (int isa = -1; next_isa(&isa);)
+        for (uint64_t trial = 0; trial < 400; trial++) {
+            uint32_t first = ls_random_below(trial, 1, 0, trial % 2 == 0 ? 40 : SIZE);
+            uint32_t count = ls_random_below(trial, 2, 0, SIZE - first + 1);
+            for (uint64_t i = 0; i < (SIZE + 31) / 32; i++)
+                mask[i] = i % 4 == 0 ? 0 : ls_random_u32(trial, 3, i) | (i % 4 == 1 ? ~0U : 0);
+            for (uint64_t i = 0; i < SIZE; i++)
+                bits[i] = i % 7 == 0 ? 0x80000000 : ls_random_u32(trial, 4, i);
+            memcpy(numbers, bits, sizeof bits);
+            assert_int_equal(ls_update_clear_masked(mask, first, numbers + first, count, NULL), 0);
+            memcpy(after, numbers, sizeof after);
+            for (uint32_t i = 0; i < SIZE; i++) {
+                bool cleared = i >= first && i < first + count && (mask[i / 32] >> i % 32 & 1) != 0;
+                assert_int_equal(after[i], cleared ? 0 : bits[i]);
+            }
+        }
+}
+
 static void test_correction(void **state)
 {
     (void)state;
@@ -268,9 +294,8 @@ static void test_correction(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_rare_rows),
-        cmocka_unit_test(test_seen),
+        cmocka_unit_test(test_rules),      cmocka_unit_test(test_rare_rows),
+        cmocka_unit_test(test_seen),       cmocka_unit_test(test_masks),
         cmocka_unit_test(test_correction),
     };
     ls_set_float_mode();

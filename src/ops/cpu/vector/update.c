@@ -8,7 +8,9 @@
 #include "ops/cpu/vector/update.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "ir/mask.h"
 #include "ops/cpu/vector/lanes.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -159,6 +161,22 @@ static void average(float decay, float *restrict mean, const float *restrict wei
         mean[i] = mean[i] + take * (weight[i] - mean[i]);
 }
 
+/* Without branches on bits, in whole registers. */
+static void clear(const uint32_t *mask, float *restrict numbers, size_t words)
+{
+    uint32_t one[LS_MASK_WORD], bits[LS_MASK_WORD];
+    for (uint32_t i = 0; i < LS_MASK_WORD; i++)
+        one[i] = UINT32_C(1) << i;
+    for (size_t w = 0; w < words; w++, numbers += LS_MASK_WORD) {
+        if (mask[w] == 0)
+            continue;
+        memcpy(bits, numbers, sizeof bits);
+        for (int i = 0; i < LS_MASK_WORD; i++)
+            bits[i] = (mask[w] & one[i]) == 0 ? bits[i] : 0;
+        memcpy(numbers, bits, sizeof bits);
+    }
+}
+
 const struct ls_vector_update LS_ISA_NAME(ls_vector_update) = {
     .step =
         {
@@ -171,4 +189,5 @@ const struct ls_vector_update LS_ISA_NAME(ls_vector_update) = {
             [LS_UPDATE_ADAMW] = step_adamw,
         },
     .average = average,
+    .clear = clear,
 };

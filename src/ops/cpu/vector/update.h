@@ -13,6 +13,8 @@ struct ls_vector_update {
                                   float *restrict weight, float *restrict h, float *restrict k,
                                   size_t n, struct ls_update_seen *seen);
     void (*average)(float decay, float *restrict average, const float *restrict weight, size_t n);
+    /* Numbers become +0 where a bit is set: 32 numbers for each of so many words. */
+    void (*clear)(const uint32_t *mask, float *restrict numbers, size_t words);
 };
 LS_VECTOR_TABLES(ls_vector_update)
 
