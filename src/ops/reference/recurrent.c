@@ -48,10 +48,14 @@ static double sigmoid(const struct cells *cells, double x)
     return 1 / (1 + Sleef_cinz_expd1_u10purec(-x));
 }
 
+/* As Caffe's LSTM has it; cells that are one function (RNN) have another one. */
 static double hyperbolic(const struct cells *cells, double x)
 {
-    return cells->portable ? (double)Sleef_cinz_tanhf1_u10purec((float)x)
-                           : Sleef_cinz_tanhd1_u10purec(x);
+    if (!cells->portable)
+        return Sleef_cinz_tanhd1_u10purec(x);
+    if (cells->cell == LS_CELL_RNN)
+        return (double)Sleef_cinz_tanhf1_u10purec((float)x);
+    return (double)(2.0F / (1.0F + Sleef_cinz_expf1_u10purec(-2.0F * (float)x)) - 1.0F);
 }
 
 /* y (1 - y) and 1 - y y */

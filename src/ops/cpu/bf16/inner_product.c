@@ -170,6 +170,15 @@ static struct ls_bf16_operand weights_of(const struct ls_op *op, const void *w, 
     return weights;
 }
 
+/* Whether the rows that are given are a, although the weights lie line by line: transposing the
+ * weights then takes less time than transposing more rows, and their result. */
+static bool transposes_weights(const struct ls_op *op, int64_t count)
+{
+    const struct ls_inner_product_attr *attr = &op->attr.inner_product;
+    return !op->bf16 && is_data(op) == attr->transpose &&
+           count >= (is_data(op) ? attr->k : attr->n);
+}
+
 /* Rows of x, or of dy, times the weights w: rows w^T, or rows w where `combine`. */
 static void multiply_rows(const struct ls_op *op, void *const *in, const void *rows, int64_t count,
                           const struct matrix *result, void *scratch)
@@ -177,14 +186,15 @@ static void multiply_rows(const struct ls_op *op, void *const *in, const void *r
     const struct ls_inner_product_attr *attr = &op->attr.inner_product;
     const int64_t depth = is_data(op) ? attr->n : attr->k;
     const bool combine = is_data(op) != attr->transpose;
+    const bool first = combine || transposes_weights(op, count);
     struct wide wide;
     const struct ls_bf16_operand weights = weights_of(op, in[1], combine, result, &wide);
     const struct ls_bf16_operand given = rows_of(rows, count, depth);
-    const struct ls_bf16_product product = {.a = combine ? given : weights,
-                                            .b = combine ? weights : given,
+    const struct ls_bf16_product product = {.a = first ? given : weights,
+                                            .b = first ? weights : given,
                                             .f32 = !op->bf16,
                                             .depth = depth,
-                                            .write = combine ? write_rows : write_columns,
+                                            .write = first ? write_rows : write_columns,
                                             .user = result};
     ls_bf16_multiply(&product, scratch);
 }
@@ -228,6 +238,15 @@ static void read_ones(const struct ls_bf16_operand *operand, int64_t first, int6
     ls_bf16_put_ones(!op->bf16, to, 0, (size_t)(end - begin));
 }
 
+/* Whether the side of dw with more numbers is b, and the result transposed: lines that lie as
+ * terms take less time to pack into panels of b. */
+static bool swaps_sides(const struct ls_op *op)
+{
+    const struct ls_inner_product_attr *attr = &op->attr.inner_product;
+    const int64_t rows = attr->transpose ? attr->k : attr->n;
+    return !op->bf16 && rows >= 2 * (attr->transpose ? attr->n : attr->k);
+}
+
 /* dw is [n, k], transposed [k, n]: the lines of the one side are rows of it, of the other columns.
  * db is the product of ones with dy. */
 static int weights_run(const struct ls_prepared *prepared, void *local, void *const *in,
@@ -237,17 +256,19 @@ static int weights_run(const struct ls_prepared *prepared, void *local, void *co
     const struct ls_inner_product_attr *attr = &prepared->op->attr.inner_product;
     const struct ls_bf16_operand x = columns_of(in[0], attr->k), dy = columns_of(in[1], attr->n);
     const struct matrix dw = {.data = out[0], .columns = attr->transpose ? attr->n : attr->k};
-    struct ls_bf16_product product = {.a = attr->transpose ? x : dy,
-                                      .b = attr->transpose ? dy : x,
+    const bool swapped = swaps_sides(prepared->op);
+    struct ls_bf16_product product = {.a = attr->transpose != swapped ? x : dy,
+                                      .b = attr->transpose != swapped ? dy : x,
                                       .f32 = !prepared->op->bf16,
                                       .depth = attr->m,
-                                      .write = write_rows,
+                                      .write = swapped ? write_columns : write_rows,
                                       .user = &dw};
     ls_bf16_multiply(&product, scratch);
     if (prepared->op->outputs > 1 && out[1] != NULL) {
         const struct matrix db = {.data = out[1], .columns = attr->n};
         product.a = (struct ls_bf16_operand){.lines = 1, .read = read_ones, .user = prepared->op};
         product.b = dy;
+        product.write = write_rows;
         product.user = &db;
         ls_bf16_multiply(&product, scratch);
     }
@@ -270,8 +291,10 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     const bool f32 = !op->bf16;
     if (op->kind == LS_OP_INNER_PRODUCT_WEIGHTS) {
         const int64_t rows = attr->transpose ? k : n, columns = attr->transpose ? n : k;
-        prepared->scratch_bytes = larger(ls_bf16_product_scratch(f32, 1, n, m),
-                                         ls_bf16_product_scratch(f32, rows, columns, m));
+        const bool swapped = swaps_sides(op);
+        prepared->scratch_bytes = larger(
+            ls_bf16_product_scratch(f32, 1, n, m),
+            ls_bf16_product_scratch(f32, swapped ? columns : rows, swapped ? rows : columns, m));
     } else {
         const int64_t columns = is_data(op) ? k : n, depth = is_data(op) ? n : k;
         const int64_t part = columns < LS_TILE_COLUMNS_MAX ? columns : LS_TILE_COLUMNS_MAX;
@@ -279,8 +302,11 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
         prepared->scratch_bytes =
             combine ? larger(ls_bf16_product_scratch(f32, m, columns, depth),
                              ls_bf16_product_scratch_up_to(f32, TILE_ROWS, part, depth))
-                    : larger(ls_bf16_product_scratch(f32, columns, m, depth),
-                             ls_bf16_product_scratch_up_to(f32, part, TILE_ROWS, depth));
+                    : larger(transposes_weights(op, m)
+                                 ? ls_bf16_product_scratch(f32, m, columns, depth)
+                                 : ls_bf16_product_scratch(f32, columns, m, depth),
+                             larger(ls_bf16_product_scratch_up_to(f32, part, TILE_ROWS, depth),
+                                    ls_bf16_product_scratch_up_to(f32, TILE_ROWS, part, depth)));
     }
     return ls_own_prepare_bf16(prepared, ls_bf16_tiles_name());
 }

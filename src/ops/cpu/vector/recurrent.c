@@ -8,6 +8,30 @@
 
 #define VECTOR(table) LS_ISA_NAME(table)
 
+/* 2 / (1 + exp(-2x)) - 1, tanh as Caffe's LSTM has it. */
+static inline void lanes_tanh(const float *x, float *y)
+{
+    float power[LS_LANES];
+    for (int i = 0; i < LS_LANES; i++)
+        power[i] = -2.0F * x[i];
+    ls_lanes_exp(power, power);
+    for (int i = 0; i < LS_LANES; i++)
+        y[i] = 2.0F / (1.0F + power[i]) - 1.0F;
+}
+
+static void bounded(const float *x, float *y, size_t n)
+{
+    size_t i = 0;
+    for (; i + LS_LANES <= n; i += LS_LANES)
+        lanes_tanh(x + i, y + i);
+    if (i < n) {
+        float rest[LS_LANES] = {0};
+        memcpy(rest, x + i, (n - i) * sizeof *x);
+        lanes_tanh(rest, rest);
+        memcpy(y + i, rest, (n - i) * sizeof *y);
+    }
+}
+
 /* z + still + u, in this order. */
 static void add_up(const float *z, const float *still, const float *u, float *sum, size_t n)
 {
@@ -29,7 +53,7 @@ static void lstm_gates(const float *z, const float *still, const float *u, float
 {
     add_up(z, still, u, gates, 4 * n);
     VECTOR(ls_vector_elementwise).sigmoid(gates, gates, 3 * n);
-    VECTOR(ls_vector_math).tanh(gates + 3 * n, gates + 3 * n, n);
+    bounded(gates + 3 * n, gates + 3 * n, n);
 }
 
 static void lstm(const float *gates, const float *c_before, float cont, float *c, float *h,
@@ -45,7 +69,7 @@ static void lstm(const float *gates, const float *c_before, float cont, float *c
         for (size_t i = 0; i < n; i++)
             c[i] = in[i] * g[i];
     }
-    VECTOR(ls_vector_math).tanh(c, h, n);
+    bounded(c, h, n);
     LS_ELEMENTWISE
     for (size_t i = 0; i < n; i++)
         h[i] = out[i] * h[i];
@@ -68,7 +92,7 @@ static void gru(const float *z, const float *still, const float *u, const float 
     LS_ELEMENTWISE
     for (size_t i = 0; i < n; i++)
         fresh[i] = fresh[i] + r[i] * inner[i];
-    VECTOR(ls_vector_math).tanh(fresh, fresh, n);
+    bounded(fresh, fresh, n);
     LS_ELEMENTWISE
     for (size_t i = 0; i < n; i++)
         h[i] = fresh[i] + keep[i] * (before[i] - fresh[i]);
@@ -82,7 +106,7 @@ static void lstm_back(const struct ls_cell_back *back, size_t n)
     const float *dh = back->dh, *before = back->c_before, cont = back->cont;
     float *di = back->dz, *df = di + n, *d_out = di + 2 * n, *dg = di + 3 * n;
     float *dc = back->dc, *y = back->spare;
-    VECTOR(ls_vector_math).tanh(back->c, y, n);
+    bounded(back->c, y, n);
     LS_ELEMENTWISE
     for (size_t i = 0; i < n; i++) {
         const float all = dc[i] + dh[i] * out[i] * (1.0F - y[i] * y[i]);
