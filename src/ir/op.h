@@ -200,6 +200,16 @@ struct ls_multibox_attr {
     int metric_offset; /* [sum, count]; COUNT_MATCHES: [count] */
 };
 
+/* YOLO's loss; see layers/region_loss.c. */
+struct ls_region_attr {
+    struct ls_loss_attr loss;
+    int anchors;
+    int64_t classes, objects;  /* rows of true boxes a sample */
+    const float *anchor_sizes; /* width and height of each, in positions, of the definition */
+    bool by_anchor;
+    float object, no_object, kind, place, threshold;
+};
+
 struct ls_detection_attr {
     int64_t priors, classes, keep; /* rows of a sample in the top */
     enum ls_box_code code;
@@ -333,6 +343,7 @@ struct ls_op {
         struct ls_parameter *parameter; /* ACCUMULATE */
         struct ls_record_attr record;
         struct ls_multibox_attr multibox;
+        struct ls_region_attr region;
         struct ls_detection_attr detection;
         struct ls_constant_attr constant;
         struct ls_window window; /* IM2COL, COL2IM */

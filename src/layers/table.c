@@ -52,6 +52,7 @@
     LAYER(rnn)                                                                                     \
     LAYER(relu)                                                                                    \
     LAYER(reduction)                                                                               \
+    LAYER(region_loss)                                                                             \
     LAYER(reshape)                                                                                 \
     LAYER(scale)                                                                                   \
     LAYER(sigmoid)                                                                                 \

@@ -75,6 +75,12 @@ static const struct ls_fork_field fields[] = {
     /* what a Scale layer that follows does */
     IGNORED("BatchNormParameter", "filler", "Intel Caffe"),
     IGNORED("BatchNormParameter", "use_weight_bias", "Intel Caffe"),
+    /* what no rule of the loss reads */
+    IGNORED("RegionLossParameter", "softmax", "YOLO"),
+    IGNORED("RegionLossParameter", "jitter", "YOLO"),
+    IGNORED("RegionLossParameter", "rescore", "YOLO"),
+    IGNORED("RegionLossParameter", "absolute", "YOLO"),
+    IGNORED("RegionLossParameter", "random", "YOLO"),
     /* what a solver shows */
     IGNORED("SolverParameter", "show_per_class_result", "SSD"),
 
@@ -195,7 +201,6 @@ const struct ls_fork_type ls_fork_types[] = {
     {"PriorBox", "SSD", PLUGIN},
     {"ROIPooling", "Fast R-CNN", PLUGIN},
     {"ReLU6", "a fork of Caffe", "ReLU, then Clip with min: 0 max: 6"},
-    {"RegionLoss", "YOLO", PLUGIN},
     {"Reorg", "YOLO", PLUGIN},
     {"SELU", "a fork of Caffe", "ELU with alpha: 1.6732632, then Power with scale: 1.050701"},
     {"SeLu", "a fork of Caffe", "ELU with alpha: 1.6732632, then Power with scale: 1.050701"},

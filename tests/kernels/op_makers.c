@@ -361,6 +361,41 @@ static void make_pair_loss(struct op_scene *scene)
         scene_out(scene, x);
 }
 
+/* Some rows are empty. */
+static void make_region(struct op_scene *scene)
+{
+    static const float sizes[] = {1, 1.5F, 2.5F, 0.75F};
+    struct ls_region_attr *attr = &scene->op.attr.region;
+    *attr = (struct ls_region_attr){.loss = {.normalization = LS_NORM_BATCH_SIZE,
+                                             .normalizer = (int)scene_draw(scene, -1, 0),
+                                             .loss_weight = 0.5F},
+                                    .anchors = (int)scene_draw(scene, 1, 2),
+                                    .classes = scene_draw(scene, 1, 3),
+                                    .objects = scene_draw(scene, 1, 4),
+                                    .anchor_sizes = sizes,
+                                    .by_anchor = scene_draw(scene, 0, 1),
+                                    .object = 5,
+                                    .no_object = 0.5F,
+                                    .kind = 1,
+                                    .place = 2,
+                                    .threshold = 0.5F};
+    const struct ls_shape x =
+        shape_of(4, scene_draw(scene, 1, 3), attr->anchors * (5 + attr->classes),
+                 scene_draw(scene, 1, 4), scene_draw(scene, 1, 4));
+    scene_in(scene, x, -2, 2);
+    if (scene->op.kind == LS_OP_REGION_LOSS) {
+        const struct ls_shape boxes = shape_of(3, x.dim[0], attr->objects, 8, 0);
+        float *rows = scene_in(scene, boxes, 0, 0.5F);
+        for (int64_t i = 0; i < x.dim[0] * attr->objects; i++) {
+            rows[i * 8] = (float)scene_draw(scene, -1, 2);
+            rows[i * 8 + 1] = (float)scene_draw(scene, 1, attr->classes);
+            rows[i * 8 + 5] += 0.5F;
+            rows[i * 8 + 6] += 0.5F;
+        }
+    }
+    scene_out(scene, x);
+}
+
 static void make_infogain(struct op_scene *scene)
 {
     const bool backward = scene->op.kind == LS_OP_INFOGAIN_LOSS_BACKWARD;
@@ -921,6 +956,8 @@ void (*const op_makers[LS_OP_KINDS])(struct op_scene *scene) = {
     [LS_OP_ACCURACY] = make_classes,
     [LS_OP_MEAN_IOU] = make_classes,
     [LS_OP_COUNT_LABELS] = make_classes,
+    [LS_OP_REGION_LOSS] = make_region,
+    [LS_OP_REGION_LOSS_BACKWARD] = make_region,
     [LS_OP_HINGE_LOSS] = make_pair_loss,
     [LS_OP_HINGE_LOSS_BACKWARD] = make_pair_loss,
     [LS_OP_CONTRASTIVE_LOSS] = make_pair_loss,

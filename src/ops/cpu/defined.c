@@ -61,3 +61,6 @@ DEFINED_KERNEL(col2im, LS_OP_COL2IM, LS_BITS_DEFINED, "columns to windows");
 DEFINED_KERNEL(constant, LS_OP_CONSTANT, LS_BITS_EXACT, "constant");
 DEFINED_KERNEL(embed, LS_OP_EMBED, LS_BITS_DEFINED, "embed");
 DEFINED_KERNEL(embed_weights, LS_OP_EMBED_WEIGHTS, LS_BITS_DEFINED, "embed backward weights");
+DEFINED_KERNEL(region_loss, LS_OP_REGION_LOSS, LS_BITS_DEFINED, "region loss");
+DEFINED_KERNEL(region_loss_backward, LS_OP_REGION_LOSS_BACKWARD, LS_BITS_DEFINED,
+               "region loss backward");

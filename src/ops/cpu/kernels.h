@@ -90,6 +90,8 @@
     K(smooth_l1_loss)                                                                              \
     K(smooth_l1_loss_backward)                                                                     \
     K(multibox_loss)                                                                               \
+    K(region_loss)                                                                                 \
+    K(region_loss_backward)                                                                        \
     K(multibox_loss_backward)                                                                      \
     K(count_matches)                                                                               \
     K(detection_output)                                                                            \

@@ -4,6 +4,7 @@
 
 #define LAYER(type) "name: 'l' type: '" type "' "
 #define XY          "bottom: 'x' top: 'y' "
+#define REGION      LAYER("RegionLoss") XL "region_loss_param { "
 #define XL          "bottom: 'x' bottom: 'l' top: 'y' "
 #define XLS         "bottom: 'x' bottom: 'l' bottom: 's' top: 'y' "
 #define CONV        LAYER("Convolution") XY "convolution_param { num_output: 4 "
@@ -19,6 +20,27 @@ static const struct error_case {
     {"name: 'ip'\ntype: 'InnerProduct'\nbottom: 'x'\ntop: 'y'\ninner_product_param { }", "2x3",
      "ip: num_output is missing", "5:1"},
 
+    {REGION "num: 2 num_class: 2 biases: 1 }", "4x14x3x3 4x2x8",
+     "l: 1 biases for 2 anchors; there must be two for each", NULL},
+    {REGION "num: 1 num_class: 2 biases: [1, 0] }", "4x7x3x3 4x2x8",
+     "l: the size 0 of an anchor must be a number above 0", NULL},
+    {REGION "num: 1 num_class: 2 biases: [1, 1] }", "4x8x3x3 4x2x8",
+     "l: its bottom 'x' must have 4 axes with 7 channels (1 anchors, 5 numbers and 2 classes "
+     "each), "
+     "but is 4 8 3 3 (288)",
+     NULL},
+    {REGION "num: 1 num_class: 2 biases: [1, 1]\n  side: 4 }", "4x7x3x3 4x2x8",
+     "l: side is 4, but 'x' has 3 x 3 positions", "2:3"},
+    {REGION "num: 0 }", "4x7x3x3 4x2x8", "l: there must be at least one anchor and one class",
+     NULL},
+    {REGION "coords: 5 num: 1 num_class: 2 biases: [1, 1] }", "4x7x3x3 4x2x8",
+     "l: coords 5: a box has 4 numbers for its place", NULL},
+    {REGION "thresh: nan num: 1 num_class: 2 biases: [1, 1] }", "4x7x3x3 4x2x8",
+     "l: thresh must be a finite number", NULL},
+    {REGION "softmax_tree: 't' num: 1 num_class: 2 biases: [1, 1] }", "4x7x3x3 4x2x8",
+     "l: trees of classes are not supported", NULL},
+    {REGION "class_map: 'm' num: 1 num_class: 2 biases: [1, 1] }", "4x7x3x3 4x2x8",
+     "l: a map of classes is not supported", NULL},
     {LAYER("HingeLoss") XL, "4x3 4x2", "l: 'l' must be one label a sample, but is 4 2 (8)", NULL},
     {LAYER("ContrastiveLoss") XLS, "4x3 4x2 4",
      "l: its bottoms must have equally many elements, but 'x' is 4 3 (12) and 'l' is 4 2 (8)",

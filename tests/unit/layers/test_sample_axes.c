@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "one_layer.h"
 
+#define REGION      "region_loss_param { num: 2 num_class: 2 biases: [1, 1, 2, 2] }"
 #define LAYER(type) "name: 'l' type: '" type "' "
 #define XY          "bottom: 'x' top: 'y' "
 #define XLY         "bottom: 'x' bottom: 'l' top: 'y' "
@@ -247,6 +248,12 @@ static const struct axes_case {
     {LAYER("Reduction") XY "reduction_param { axis: 1 }", "5x8x3@1", "no: include that of the sam"},
     {LAYER("Reduction") XY "reduction_param { axis: 2 }", "5x8x3@1", "5x8@1"},
     {LAYER("Reduction") XY, "8x3?", "?"},
+
+    {LAYER("RegionLoss") XLY REGION, "8x14x5x5/2 8x6x8/2", "figure"},
+    {LAYER("RegionLoss") XLY REGION, "8x14x5x5 8x6x8/2", "no: " ALIKE},
+    {LAYER("RegionLoss") XLY REGION, "8x14x5x5 8x48", "no: rows of 8 numbers"},
+    {LAYER("RegionLoss") XLY REGION, "8x14x5x5 6x8x8@1", "no: " NOT_IN_FRONT},
+    {LAYER("RegionLoss") XLY REGION, "8x14x5x5 8x6x8?", "no: " NOT_IN_FRONT},
 
     {LAYER("Reshape") XY "reshape_param { shape { dim: [0, 3, 1] } }", "8x3/2", "8x3x1/2"},
     {LAYER("Reshape") XY "reshape_param { shape { dim: [4, 6] } }", "8x3/2", "4x6"},
