@@ -175,15 +175,6 @@ static int check_refused(struct ls_solver_reading *reading)
 {
     const Lockstep__SolverParameter *solver = reading->solver;
     int status = 0;
-    if (solver->snapshot_diff)
-        status = ls_solver_problem(reading, "snapshot_diff", "leave it out",
-                                   "gradients are not written to snapshots");
-    if (solver->snapshot_format == LOCKSTEP__SOLVER_PARAMETER__SNAPSHOT_FORMAT__HDF5 &&
-        solver->has_snapshot_format)
-        status = ls_solver_problem(reading, "snapshot_format",
-                                   "leave it out for a safetensors file, or write BINARYPROTO for "
-                                   "a caffemodel beside it",
-                                   "snapshots are not written as HDF5");
     if (solver->debug_info)
         status =
             ls_solver_problem(reading, "debug_info", "leave it out", "debug_info is not supported");
@@ -230,6 +221,11 @@ static int check_rest(struct ls_solver_reading *reading)
                          "weight_average.decay must be at least 0 and below 1, not %g",
                          (double)average->decay);
     }
+    if (solver->snapshot_diff && !solver->has_snapshot_format)
+        ls_solver_warn(
+            reading, "snapshot_diff",
+            "snapshot_diff does nothing without snapshot_format: gradients go to Caffe's "
+            "files");
     if (solver->snapshot_keep > 0 && solver->snapshot == 0 && !solver->has_snapshot_epoch &&
         solver->snapshot_best == NULL) /* which makes snapshots, too */
         ls_solver_warn(reading, "snapshot_keep", "snapshot_keep does nothing without snapshot");

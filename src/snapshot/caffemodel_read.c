@@ -128,8 +128,8 @@ static void copy_numbers(const struct blob_view *view, float *out)
     }
 }
 
-static int add_blob(struct ls_weights *weights, int index, const struct ls_wire_field *field,
-                    struct ls_error *error)
+int ls_caffemodel_add_blob(struct ls_weights *weights, int index, const struct ls_wire_field *field,
+                           struct ls_error *error)
 {
     struct ls_weight_layer *layer = &weights->layers[weights->layer_count - 1];
     struct blob_view view;
@@ -194,7 +194,7 @@ static int read_layer(struct ls_weights *weights, struct ls_wire message,
     int index = 0;
     while (ls_wire_next(&message, &field)) {
         if (field.number == form->blobs)
-            LS_TRY(add_blob(weights, index++, &field, error));
+            LS_TRY(ls_caffemodel_add_blob(weights, index++, &field, error));
     }
     return 0; /* damage would have been seen when the name was looked for */
 }

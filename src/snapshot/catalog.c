@@ -38,9 +38,14 @@ char *ls_catalog_path(const char *prefix, int64_t iteration)
     return numbered_path(prefix, iteration, suffix);
 }
 
-char *ls_catalog_caffemodel_path(const char *prefix, int64_t iteration)
+char *ls_catalog_caffemodel_path(const char *prefix, int64_t iteration, bool hdf5)
 {
-    return numbered_path(prefix, iteration, ".caffemodel");
+    return numbered_path(prefix, iteration, hdf5 ? ".caffemodel.h5" : ".caffemodel");
+}
+
+char *ls_catalog_solverstate_path(const char *prefix, int64_t iteration, bool hdf5)
+{
+    return numbered_path(prefix, iteration, hdf5 ? ".solverstate.h5" : ".solverstate");
 }
 
 char *ls_catalog_best_path(const char *prefix)
@@ -228,9 +233,13 @@ static int remove_snapshot(const char *prefix, const struct ls_catalog_entry *en
                            struct ls_error *error)
 {
     LS_TRY(remove_file(entry->path, error));
-    char *weights = ls_catalog_caffemodel_path(prefix, entry->iteration);
-    int status = weights != NULL ? remove_file(weights, error) : ls_fail_memory(error, prefix);
-    ls_free(weights);
+    int status = 0;
+    for (int i = 0; i < 4 && status == 0; i++) {
+        char *path = i < 2 ? ls_catalog_caffemodel_path(prefix, entry->iteration, i % 2 == 1)
+                           : ls_catalog_solverstate_path(prefix, entry->iteration, i % 2 == 1);
+        status = path != NULL ? remove_file(path, error) : ls_fail_memory(error, prefix);
+        ls_free(path);
+    }
     return status;
 }
 

@@ -1,7 +1,10 @@
 /* The snapshots of a training on disk: their names, the newest, the best, and which may go.
  *
  *   <prefix>_iter_<N>.safetensors     the snapshot after N updates
- *   <prefix>_iter_<N>.caffemodel      its weights for Caffe, where the solver wants them
+ *   <prefix>_iter_<N>.caffemodel      its weights for Caffe, where the solver wants them, or
+ *                    .caffemodel.h5
+ *   <prefix>_iter_<N>.solverstate     what Caffe's solver needs to go on with them, or
+ *                    .solverstate.h5
  *   <prefix>_best.safetensors         the snapshot with the best score so far: a hard link to one
  *                                     of the first kind, or a copy of it, so that it has the same
  *                                     bytes for the same training and outlives the other's removal
@@ -10,6 +13,7 @@
 #ifndef LS_SNAPSHOT_CATALOG_H
 #define LS_SNAPSHOT_CATALOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,9 +24,10 @@
  * the file's name. */
 #define LS_NOTE_ITERATION "iteration"
 
-/* The three names, owned by the caller; NULL: out of memory. */
+/* Names, owned by the caller; NULL: out of memory. */
 char *ls_catalog_path(const char *prefix, int64_t iteration);
-char *ls_catalog_caffemodel_path(const char *prefix, int64_t iteration);
+char *ls_catalog_caffemodel_path(const char *prefix, int64_t iteration, bool hdf5);
+char *ls_catalog_solverstate_path(const char *prefix, int64_t iteration, bool hdf5);
 char *ls_catalog_best_path(const char *prefix);
 
 struct ls_catalog_entry {
@@ -55,8 +60,8 @@ int ls_catalog_newest(const char *prefix, const struct ls_catalog_question *ques
 /* Whether there is any snapshot of this prefix; *path is the newest, owned by the caller. */
 int ls_catalog_any(const char *prefix, char **path, struct ls_error *error);
 
-/* Removes the oldest snapshots up to `iteration`, with their caffemodels, until `keep` of these are
- * left; keep <= 0 keeps all. What is newer than `iteration` (a longer run before this one), the
+/* Removes the oldest snapshots up to `iteration`, with their files for Caffe, until `keep` of these
+ * are left; keep <= 0 keeps all. What is newer than `iteration` (a longer run before this one), the
  * best, damaged files and files that Lockstep did not write are neither counted nor touched. */
 int ls_catalog_prune(const char *prefix, int64_t iteration, int keep, struct ls_error *error);
 

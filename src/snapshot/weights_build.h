@@ -3,6 +3,7 @@
 #ifndef LS_SNAPSHOT_WEIGHTS_BUILD_H
 #define LS_SNAPSHOT_WEIGHTS_BUILD_H
 
+#include "base/wire.h"
 #include "snapshot/weights.h"
 
 /* Appends a layer and takes `name`, also on failure. */
@@ -17,6 +18,10 @@ int ls_weights_add_blob(struct ls_weights *weights, struct ls_weight_layer *laye
 /* Makes room for a blob's data, zeros, that are not left where they lie in the file. */
 int ls_weights_make_copy(const struct ls_weights *weights, struct ls_weight_blob *blob,
                          struct ls_error *error);
+
+/* Takes a BlobProto over as blob `index` of the weights' last layer. */
+int ls_caffemodel_add_blob(struct ls_weights *weights, int index, const struct ls_wire_field *field,
+                           struct ls_error *error);
 
 /* Fills weights from a caffemodel that is in memory. */
 int ls_caffemodel_parse(const void *bytes, size_t size, struct ls_weights *weights,

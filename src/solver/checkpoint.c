@@ -19,16 +19,15 @@
 #include "engine/rows.h"
 #include "engine/sample_states.h"
 #include "snapshot/archive.h"
-#include "snapshot/caffemodel.h"
 #include "snapshot/catalog.h"
 #include "snapshot/weights.h"
+#include "solver/caffe_files.h"
 #include "solver/checkpoint.h"
 #include "solver/chain.h"
 #include "solver/data.h"
 #include "solver/masks.h"
 #include "solver/notes.h"
 #include "solver/state.h"
-#include "solver/weights.h"
 #include "transport/comm.h"
 #include "transport/failure_detector.h"
 
@@ -261,12 +260,8 @@ static size_t aligned(size_t size)
     return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static bool reserve(struct ls_staged *staged, size_t size, size_t parameters)
+static bool reserve(struct ls_staged *staged, size_t size)
 {
-    if (staged->plain == NULL)
-        staged->plain = ls_alloc(parameters + 1, sizeof *staged->plain);
-    if (staged->plain == NULL)
-        return false;
     if (size <= staged->size)
         return true;
     ls_free_aligned(staged->memory);
@@ -289,7 +284,7 @@ size_t ls_checkpoint_bytes(const struct ls_trainer *trainer)
 
 bool ls_checkpoint_reserve(const struct ls_trainer *trainer, struct ls_staged *staged)
 {
-    return reserve(staged, ls_checkpoint_bytes(trainer), trainer->parameters->count);
+    return reserve(staged, ls_checkpoint_bytes(trainer));
 }
 
 static size_t bytes_of(const struct ls_archive *archive)
@@ -300,8 +295,7 @@ static size_t bytes_of(const struct ls_archive *archive)
     return size;
 }
 
-/* Tensors from the store come first and in the order in which other ranks hand in their parts.
- * Averages, where there are any, are what a caffemodel holds. */
+/* Tensors from the store come first and in the order in which other ranks hand in their parts. */
 static int copy_tensors(struct ls_staged *staged, struct draft *draft)
 {
     unsigned char *at = staged->memory;
@@ -312,9 +306,6 @@ static int copy_tensors(struct ls_staged *staged, struct draft *draft)
         else if (tensor->size > 0)
             LS_TRY(fetch(draft, i, at, draft->error));
         tensor->data = at;
-        if (i < draft->source_count &&
-            (draft->sources[i].array == LS_WEIGHTS || draft->sources[i].array == LS_AVERAGE))
-            staged->plain[draft->sources[i].parameter] = (float *)(void *)at;
         at += aligned(tensor->size);
     }
     return 0;
@@ -326,7 +317,7 @@ static int stage_archive(struct ls_trainer *trainer, struct ls_staged *staged,
     struct draft draft = {.trainer = trainer, .error = error};
     int status = make_draft(&draft);
     ls_archive_free(&staged->archive);
-    if (status == 0 && !reserve(staged, bytes_of(&draft.archive), trainer->parameters->count))
+    if (status == 0 && !reserve(staged, bytes_of(&draft.archive)))
         status = ls_fail_memory(error, "a copy of a snapshot");
     if (status == 0)
         status = copy_tensors(staged, &draft);
@@ -354,16 +345,20 @@ static int compare(struct ls_trainer *trainer, struct ls_error *error)
 int ls_checkpoint_stage(struct ls_trainer *trainer, struct ls_staged *staged,
                         struct ls_error *error)
 {
+    float **gradients;
     LS_TRY(compare(trainer, error));
+    LS_TRY(ls_caffe_files_gradients(trainer, &gradients, error));
+    ls_caffe_files_free_gradients(trainer, staged->gradients);
+    staged->gradients = gradients;
     return trainer->comm->rank == 0 ? stage_archive(trainer, staged, error)
                                     : hand_in(trainer, error);
 }
 
-void ls_staged_free(struct ls_staged *staged)
+void ls_staged_free(const struct ls_trainer *trainer, struct ls_staged *staged)
 {
+    ls_caffe_files_free_gradients(trainer, staged->gradients);
     ls_archive_free(&staged->archive);
     ls_free_aligned(staged->memory);
-    ls_free(staged->plain);
     *staged = (struct ls_staged){0};
 }
 
@@ -375,41 +370,27 @@ int ls_trainer_write(struct ls_trainer *trainer, const char *path, struct ls_err
     return trainer->comm->rank == 0 ? write_archive(trainer, path, error) : hand_in(trainer, error);
 }
 
-bool ls_checkpoint_has_caffemodel(const struct ls_trainer *trainer)
+/* Rank 0: what was just written is read back, where it lies in Caffe's order. */
+static int write_caffe_files(struct ls_trainer *trainer, const char *path, float *const *gradients,
+                             struct ls_error *error)
 {
-    return trainer->solver->has_snapshot_format &&
-           trainer->solver->snapshot_format ==
-               LOCKSTEP__SOLVER_PARAMETER__SNAPSHOT_FORMAT__BINARYPROTO;
-}
-
-/* Rank 0's part of a caffemodel. */
-static int save_caffemodel(struct ls_trainer *trainer, struct ls_error *error)
-{
-    if (trainer->comm->rank != 0)
-        return 0;
-    char *path = ls_catalog_caffemodel_path(trainer->prefix, trainer->iteration);
-    if (path == NULL)
-        return ls_fail_memory(error, "a snapshot");
-    int status = ls_save_caffemodel(trainer->engine, ls_net_graph(trainer->train), path, error);
-    ls_free(path);
+    struct ls_archive archive;
+    LS_TRY(ls_archive_read(path, LS_ARCHIVE_HEADER, &archive, error));
+    int status = ls_caffe_files_write(trainer, trainer->iteration, &archive, gradients, error);
+    ls_archive_free(&archive);
     return status;
 }
 
-/* A caffemodel beside the snapshot, where the solver names the format. */
-static int write_caffemodel(struct ls_trainer *trainer, struct ls_error *error)
+/* Caffe's files beside the snapshot, where the solver names a format. */
+static int add_caffe_files(struct ls_trainer *trainer, const char *path, struct ls_error *error)
 {
-    if (!ls_checkpoint_has_caffemodel(trainer))
+    float **gradients;
+    if (!ls_caffe_files_wanted(trainer))
         return 0;
-    bool averaged = trainer->solver->weight_average != NULL;
-    if (averaged)
-        LS_TRY(ls_trainer_swap_average(trainer, error));
-    int status = save_caffemodel(trainer, error);
-    status = ls_comm_agree(trainer->comm, status, error);
-    if (averaged && status != LOCKSTEP_LOST) {
-        int back = ls_trainer_swap_average(trainer, error);
-        status = status != 0 ? status : back;
-    }
-    return status;
+    LS_TRY(ls_caffe_files_gradients(trainer, &gradients, error));
+    int status = trainer->comm->rank == 0 ? write_caffe_files(trainer, path, gradients, error) : 0;
+    ls_caffe_files_free_gradients(trainer, gradients);
+    return ls_comm_agree(trainer->comm, status, error);
 }
 
 int ls_checkpoint_write(struct ls_trainer *trainer, struct ls_error *error)
@@ -420,7 +401,7 @@ int ls_checkpoint_write(struct ls_trainer *trainer, struct ls_error *error)
     if (status == 0)
         status = ls_trainer_write(trainer, path, error);
     if (status == 0)
-        status = write_caffemodel(trainer, error);
+        status = add_caffe_files(trainer, path, error);
     ls_free(path);
     return status;
 }

@@ -12,7 +12,7 @@ struct ls_staged {
     struct ls_archive archive; /* its tensors lie in `memory` */
     unsigned char *memory;
     size_t size;
-    float **plain; /* by parameter: what a caffemodel holds, in `memory` */
+    float **gradients; /* by parameter, for Caffe's files; NULL: none */
 };
 
 /* About the bytes of a snapshot's tensors. */
@@ -23,14 +23,12 @@ bool ls_checkpoint_reserve(const struct ls_trainer *trainer, struct ls_staged *s
  * failure of any is that of all. */
 int ls_checkpoint_stage(struct ls_trainer *trainer, struct ls_staged *staged,
                         struct ls_error *error);
-void ls_staged_free(struct ls_staged *staged);
+void ls_staged_free(const struct ls_trainer *trainer, struct ls_staged *staged);
 
-/* Writes the snapshot of this iteration under its name, and its caffemodel; all ranks call it. */
+/* Writes the snapshot of this iteration under its name, and Caffe's files; all ranks call it. */
 int ls_checkpoint_write(struct ls_trainer *trainer, struct ls_error *error);
 /* A snapshot to `path`. All ranks of a job call it; rank 0 writes, and a failure of any is
  * that of all. Those under the solver's name: solver/snapshots.h. */
 int ls_trainer_write(struct ls_trainer *trainer, const char *path, struct ls_error *error);
-/* Whether the solver wants a caffemodel beside each snapshot. */
-bool ls_checkpoint_has_caffemodel(const struct ls_trainer *trainer);
 
 #endif

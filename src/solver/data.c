@@ -184,7 +184,7 @@ static bool take_digests(struct ls_trainer *trainer, const char *rest)
     return true;
 }
 
-static void forget_digests(struct ls_trainer *trainer)
+void ls_data_begin_late(struct ls_trainer *trainer)
 {
     for (int d = 0; d < trainer->train->dataset_count; d++)
         trainer->data.epochs[d] = (struct ls_epochs){.partial = true};
@@ -208,7 +208,7 @@ int ls_data_examine(struct ls_trainer *trainer, const struct ls_archive *archive
     LS_TRY(status);
     if (told && digests != NULL && take_digests(trainer, digests))
         return 0;
-    forget_digests(trainer);
+    ls_data_begin_late(trainer);
     ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
                   "%s does not say what its data were (it was written by an older version): "
                   "whether they are the same now cannot be told",

@@ -20,6 +20,9 @@ struct ls_archive;
 int ls_data_begin(struct ls_trainer *trainer, struct ls_error *error);
 void ls_data_end(struct ls_trainer *trainer);
 
+/* All ranks: the training goes on in the middle of an epoch of which nothing is known. */
+void ls_data_begin_late(struct ls_trainer *trainer);
+
 /* Lines about the data of the train net; of all nets, with some records' hashes (for ranks). */
 void ls_data_describe(const struct ls_trainer *trainer, struct ls_text *text);
 int ls_data_describe_all(const struct ls_trainer *trainer, struct ls_text *text,

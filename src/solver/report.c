@@ -1,5 +1,6 @@
 /* The start of a run: what matters about it, in a few lines, and warnings about what is probably
  * not meant. SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/caffe_files.h"
 #include "solver/report.h"
 
 #include <math.h>
@@ -179,6 +180,9 @@ static void report_rate(struct ls_trainer *trainer)
     else if (schedule->warmup > 0)
         SAY("Warm-up over %lld iterations, from %.6g of the rate", ll(schedule->warmup),
             schedule->warmup_start);
+    if (ls_caffe_files_wanted(trainer) && !ls_caffe_files_have_state(trainer))
+        SAY("Caffe has no %s: its weights are written, but no .solverstate",
+            trainer->update_kind == LS_UPDATE_ADAMW ? "AdamW" : "averages of weights");
     if (!solver->has_random_seed || solver->random_seed < 0)
         SAY("Random seed 1 (none is given)");
     else

@@ -18,7 +18,9 @@
 #include "schema/canonical.h"
 #include "snapshot/archive.h"
 #include "snapshot/catalog.h"
+#include "snapshot/solverstate.h"
 #include "snapshot/weights.h"
+#include "solver/caffe_files.h"
 #include "solver/chain.h"
 #include "solver/choice.h"
 #include "solver/data.h"
@@ -337,6 +339,8 @@ static void report(struct ls_trainer *trainer, const char *path)
 
 int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_error *error)
 {
+    if (ls_solverstate_named(resume))
+        return ls_caffe_files_resume(trainer, resume, error);
     struct ls_archive archive = {0};
     struct summary summary = {.iteration = -1};
     char *path = NULL;

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "snapshot/catalog.h"
-#include "solver/weights.h"
+#include "solver/caffe_files.h"
 #include "transport/comm.h"
 #include "transport/failure_detector.h"
 
@@ -33,17 +33,15 @@ static int write_copy(struct ls_snapshot_writer *writer, struct ls_error *error)
 {
     const struct ls_trainer *trainer = writer->trainer;
     char *path = ls_catalog_path(trainer->prefix, writer->latest.iteration);
-    char *model = ls_catalog_caffemodel_path(trainer->prefix, writer->latest.iteration);
-    int status = path == NULL || model == NULL ? ls_fail_memory(error, "a snapshot") : 0;
+    int status = path == NULL ? ls_fail_memory(error, "a snapshot") : 0;
     writer->staged.archive.wrote = count_piece;
     writer->staged.archive.user = writer;
     if (status == 0)
         status = ls_archive_write(&writer->staged.archive, path, error);
-    if (status == 0 && ls_checkpoint_has_caffemodel(trainer))
-        status =
-            ls_write_caffemodel(ls_net_graph(trainer->train), writer->staged.plain, model, error);
+    if (status == 0 && ls_caffe_files_wanted(trainer))
+        status = ls_caffe_files_write(trainer, writer->latest.iteration, &writer->staged.archive,
+                                      writer->staged.gradients, error);
     ls_free(path);
-    ls_free(model);
     return status;
 }
 
@@ -130,7 +128,7 @@ bool ls_snapshot_writer_mark_best(struct ls_snapshot_writer *writer, double scor
 void ls_snapshot_writer_free(struct ls_snapshot_writer *writer)
 {
     ls_snapshot_writer_wait(writer);
-    ls_staged_free(&writer->staged);
+    ls_staged_free(writer->trainer, &writer->staged);
     pthread_mutex_destroy(&writer->lock);
     pthread_cond_destroy(&writer->changed);
 }

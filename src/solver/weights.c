@@ -254,8 +254,9 @@ int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struc
 /* ---- Out ------------------------------------------------------------------------------------- */
 
 /* What the layers of a caffemodel are, with weights that lie at plain[parameter]. */
-static void fill_layers(const struct ls_graph *graph, float *const *plain,
-                        struct ls_caffemodel_layer *layers, struct ls_caffemodel_blob *blob)
+static void fill_layers(const struct ls_graph *graph, const float *const *plain,
+                        float *const *gradients, struct ls_caffemodel_layer *layers,
+                        struct ls_caffemodel_blob *blob)
 {
     for (size_t i = 0; i < graph->layer_count; i++) {
         const struct ls_layer *layer = graph->layers[i];
@@ -268,16 +269,19 @@ static void fill_layers(const struct ls_graph *graph, float *const *plain,
                                                  .top_count = definition->n_top,
                                                  .blobs = blob,
                                                  .blob_count = (size_t)layer->blobs};
-        for (int b = 0; b < layer->blobs; b++)
+        for (int b = 0; b < layer->blobs; b++) {
+            const int index = layer->blob[b]->index;
             *blob++ = (struct ls_caffemodel_blob){
                 .shape = layer->request[b].shape,
-                .data = plain[layer->blob[b]->index],
+                .data = plain[index],
+                .diff = gradients != NULL ? gradients[index] : NULL,
                 .shared = strcmp(layer->blob[b]->layer, layer->name) != 0};
+        }
     }
 }
 
-int ls_write_caffemodel(const struct ls_graph *graph, float *const *plain, const char *path,
-                        struct ls_error *error)
+int ls_write_caffemodel(const struct ls_graph *graph, const float *const *plain,
+                        float *const *gradients, const char *path, struct ls_error *error)
 {
     size_t blobs = 0;
     for (size_t i = 0; i < graph->layer_count; i++)
@@ -289,9 +293,10 @@ int ls_write_caffemodel(const struct ls_graph *graph, float *const *plain, const
         net->base.descriptor == &lockstep__net_parameter__descriptor ? net->name : NULL;
     int status = layers == NULL || blob == NULL ? ls_fail_memory(error, "a caffemodel") : 0;
     if (status == 0) {
-        fill_layers(graph, plain, layers, blob);
+        fill_layers(graph, plain, gradients, layers, blob);
         status = ls_caffemodel_is_hdf5(path)
-                     ? ls_caffemodel_write_hdf5(path, layers, graph->layer_count, false, error)
+                     ? ls_caffemodel_write_hdf5(path, layers, graph->layer_count, gradients != NULL,
+                                                error)
                      : ls_caffemodel_write(path, name != NULL ? name : "", layers,
                                            graph->layer_count, error);
     }
@@ -313,7 +318,7 @@ int ls_save_caffemodel(const struct ls_engine *engine, const struct ls_graph *gr
                                   : ls_copies_read(engine, (int)i, LS_WEIGHTS, plain[i], error);
     }
     if (status == 0)
-        status = ls_write_caffemodel(graph, plain, path, error);
+        status = ls_write_caffemodel(graph, (const float *const *)plain, NULL, path, error);
     for (size_t i = 0; i < count && plain != NULL; i++)
         ls_free_aligned(plain[i]);
     ls_free(plain);

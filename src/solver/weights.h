@@ -18,10 +18,11 @@ int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs
                     const char *files, bool all, void (*say)(void *user, const char *line),
                     void *user, char **classes, struct ls_error *error);
 
-/* Writes a caffemodel (HDF5 where `path` ends in .h5) with the layers of `graph` and the weights that lie, by parameter, at
- * plain[]: in Caffe's order. */
-int ls_write_caffemodel(const struct ls_graph *graph, float *const *plain, const char *path,
-                        struct ls_error *error);
+/* Writes a caffemodel (HDF5 where `path` ends in .h5) with the layers of `graph` and the weights
+ * that lie, by parameter, at plain[], in Caffe's order; with their gradients, if `gradients` is not
+ * NULL. */
+int ls_write_caffemodel(const struct ls_graph *graph, const float *const *plain,
+                        float *const *gradients, const char *path, struct ls_error *error);
 /* Writes the store's weights likewise. */
 int ls_save_caffemodel(const struct ls_engine *engine, const struct ls_graph *graph,
                        const char *path, struct ls_error *error);

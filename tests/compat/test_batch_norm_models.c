@@ -47,8 +47,11 @@ static const char *write_model(float factor)
         means[c] = mean[c] * factor;
         variances[c] = variance[c] * factor;
     }
-    const struct ls_caffemodel_blob averages[] = {{each, means}, {each, variances}, {one, &factor}};
-    const struct ls_caffemodel_blob learned[] = {{each, slope}, {each, offset}};
+    const struct ls_caffemodel_blob averages[] = {{.shape = each, .data = means},
+                                                  {.shape = each, .data = variances},
+                                                  {.shape = one, .data = &factor}};
+    const struct ls_caffemodel_blob learned[] = {{.shape = each, .data = slope},
+                                                 {.shape = each, .data = offset}};
     const struct ls_caffemodel_layer layers[] = {
         {.name = "bn",
          .type = "BatchNorm",

@@ -267,9 +267,6 @@ static void refused_and_missing(void **state)
     fails_with(BASE "\nsnapshot_diff: true\nsnapshot_format: HDF5\ndebug_info: true\n"
                     "clip_gradients: 0\nmax_epoch: 3",
                "S:6:1: both max_iter and max_epoch are given. hint: keep one of them\n"
-               "S:2:1: gradients are not written to snapshots. hint: leave it out\n"
-               "S:3:1: snapshots are not written as HDF5. hint: leave it out for a safetensors "
-               "file, or write BINARYPROTO for a caffemodel beside it\n"
                "S:4:1: debug_info is not supported. hint: leave it out\n"
                "S:5:1: clip_gradients 0 would make every gradient 0. hint: leave it out for no "
                "limit, or name the largest norm");

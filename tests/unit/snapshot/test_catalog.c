@@ -131,6 +131,9 @@ static void old_snapshots_are_pruned(void **state)
     snapshot(prefix, 9000); /* of an earlier, longer run */
     put(prefix, "_iter_50.safetensors", "another program's");
     put(prefix, "_iter_200.caffemodel", "weights");
+    put(prefix, "_iter_200.caffemodel.h5", "weights");
+    put(prefix, "_iter_200.solverstate", "history");
+    put(prefix, "_iter_200.solverstate.h5", "history");
     put(prefix, "_iter_50.caffemodel", "weights");
     put(prefix, "_iter_150.caffemodel", "weights");
     assert_int_equal(ls_catalog_mark_best(prefix, 100, NULL), 0);
@@ -147,6 +150,9 @@ static void old_snapshots_are_pruned(void **state)
     assert_true(there(prefix, "_iter_9000.safetensors"));
     assert_true(there(prefix, "_iter_50.safetensors"));
     assert_false(there(prefix, "_iter_200.caffemodel"));
+    assert_false(there(prefix, "_iter_200.caffemodel.h5"));
+    assert_false(there(prefix, "_iter_200.solverstate"));
+    assert_false(there(prefix, "_iter_200.solverstate.h5"));
     assert_true(there(prefix, "_iter_50.caffemodel"));
     assert_true(there(prefix, "_iter_150.caffemodel"));
 

@@ -92,7 +92,7 @@ static inline void write_text(const char *path, struct ls_text *text)
 }
 
 /* A V1 net: "ip" with a weight of 1x1x2x3 and a bias of 1x1x1x2, and a layer without blobs. */
-static const char *write_v1(void)
+static inline const char *write_v1(void)
 {
     struct ls_text net = {0}, layer = {0}, plain = {0};
     ls_wire_add_bytes(&net, 1, "old", 3);
@@ -108,7 +108,7 @@ static const char *write_v1(void)
     return path;
 }
 
-static const char *write_v0(void)
+static inline const char *write_v0(void)
 {
     struct ls_text net = {0}, v1 = {0}, v0 = {0};
     ls_wire_add_bytes(&v0, 1, "ip", 2);
@@ -124,7 +124,7 @@ static const char *write_v0(void)
 }
 
 /* A net of the present form with doubles and with floats one by one, in two parts. */
-static const char *write_v2(void)
+static inline const char *write_v2(void)
 {
     struct ls_text net = {0}, layer = {0}, weight = {0}, bias = {0}, shape = {0};
     double doubles[6];
