@@ -1,6 +1,5 @@
 /* The start of a run: what matters about it, in a few lines, and warnings about what is probably
  * not meant. SPDX-License-Identifier: BSD-2-Clause */
-#include "solver/caffe_files.h"
 #include "solver/report.h"
 
 #include <math.h>
@@ -13,6 +12,7 @@
 #include "data/cache.h"
 #include "engine/ignored.h"
 #include "ir/layer.h"
+#include "solver/caffe_files.h"
 #include "solver/checkpoint.h"
 #include "solver/environment.h"
 #include "solver/events.h"

@@ -399,7 +399,7 @@ static void a_failure_while_weights_change_is_committed_nowhere(void **state)
     lockstep_solver_free(solver);
 }
 
-/* A test and a caffemodel exchange weights and averages, and bring them back. Where that fails, in
+/* A test exchanges weights and averages, and brings them back. Where that fails, in
  * the exchange or in the conversion behind it, no update may go on with the averages. */
 static void averages_that_stay_end_the_training(void **state)
 {
