@@ -13,6 +13,7 @@ import torch.nn.functional as F
 import functions
 import normalization
 import pairs
+import recurrent
 
 FLT_MIN = 1.17549435e-38
 
@@ -383,6 +384,7 @@ TYPES = {
     **functions.TYPES,
     **normalization.TYPES,
     **pairs.TYPES,
+    **recurrent.TYPES,
     "Accuracy": accuracy,
     "ArgMax": argmax,
     "Concat": concat,

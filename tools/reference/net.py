@@ -14,6 +14,7 @@ import generator
 import layers
 import normalization
 import pairs
+import recurrent
 
 LOSSES = {
     "EuclideanLoss",
@@ -86,9 +87,11 @@ class Net:
 
     # ---- Parameters ---------------------------------------------------------------------------
 
-    def shapes(self, layer, x):
+    def shapes(self, layer, bottoms):
         """Names and shapes of a layer's parameters."""
-        kind = layer.get("type")
+        kind, x = layer.get("type"), bottoms[0]
+        if kind in recurrent.SHAPES:
+            return recurrent.SHAPES[kind](layer, bottoms)
         if kind in normalization.SHAPES:
             return normalization.SHAPES[kind](layer, x)
         if kind in functions.SHAPES:
@@ -159,7 +162,7 @@ class Net:
                 tops += [source.labels[positions]] if source.labels is not None else []
             else:
                 x = [blobs[name] for name in layer.all("bottom")]
-                values = self.parameters_of(layer, x[0])
+                values = self.parameters_of(layer, x)
                 tops = layers.TYPES[layer.get("type")](layer, x, values, self)
                 if self.noise > 0:
                     tops = [top + self.noise * self.error(top) if top.is_floating_point() else top
