@@ -2,17 +2,17 @@
 # calls the head of every message. The C members become `base_`; the field keeps its name.
 # (protobuf-c's own option for this needs more packages.)
 #
-# And to the header goes a list of the data sources, in small letters, from their enum; its value 0
-# is Caffe's default, LEVELDB, which is refused. data/source.h makes the table of sources of it:
-#     #define LOCKSTEP_DATA_BACKENDS(BACKEND) BACKEND(lmdb) BACKEND(idx) ...
+# And to the header goes a list of the data sources, in small letters, from their enum.
+# data/source.h makes the table of sources of it:
+#     #define LOCKSTEP_DATA_BACKENDS(BACKEND) BACKEND(leveldb) BACKEND(lmdb) BACKEND(idx) ...
 foreach(suffix h c)
   file(READ ${GENERATED}.${suffix} text)
   string(REPLACE "  float base;" "  float base_;" text "${text}")
   string(REGEX REPLACE "offsetof\\((Lockstep__(Exp|Log)Parameter), base\\)"
          "offsetof(\\1, base_)" text "${text}")
   if(suffix STREQUAL "h")
-    string(REGEX MATCHALL "LOCKSTEP__DATA_PARAMETER__DB__[A-Z0-9_]+ = [1-9]" backends "${text}")
-    string(REGEX REPLACE "LOCKSTEP__DATA_PARAMETER__DB__([A-Z0-9_]+) = [1-9]" " BACKEND(\\1)" list
+    string(REGEX MATCHALL "LOCKSTEP__DATA_PARAMETER__DB__[A-Z0-9_]+ = [0-9]" backends "${text}")
+    string(REGEX REPLACE "LOCKSTEP__DATA_PARAMETER__DB__([A-Z0-9_]+) = [0-9]" " BACKEND(\\1)" list
            "${backends}")
     if(NOT list)
       message(FATAL_ERROR "${GENERATED}.h: there is no enum DataParameter.DB")

@@ -19,6 +19,11 @@ endif()
 file(GLOB support CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/support/*.c)
 add_library(ls_support STATIC ${support})
 target_include_directories(ls_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
+# Databases that tests read are made by LevelDB's own library.
+find_path(LEVELDB_INCLUDE leveldb/c.h REQUIRED)
+find_library(LEVELDB_LIBRARY leveldb REQUIRED)
+target_include_directories(ls_support SYSTEM PUBLIC ${LEVELDB_INCLUDE})
+target_link_libraries(ls_support PUBLIC ${LEVELDB_LIBRARY})
 target_compile_definitions(ls_support PUBLIC LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 target_link_libraries(ls_support PUBLIC PkgConfig::CMOCKA ls_flags)
 

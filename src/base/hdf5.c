@@ -383,6 +383,41 @@ int ls_hdf5_read_rows(struct ls_hdf5 *file, const char *path, int64_t first, int
     return status;
 }
 
+/* 4 or 8 for numbers that lie in one piece as this machine has them; else 0. */
+static int plain_bytes(hid_t set)
+{
+    hid_t made = H5Dget_create_plist(set), type = H5Dget_type(set);
+    int bytes = 0;
+    if (H5Pget_layout(made) == H5D_CONTIGUOUS)
+        bytes = H5Tequal(type, H5T_NATIVE_FLOAT) > 0    ? 4
+                : H5Tequal(type, H5T_NATIVE_DOUBLE) > 0 ? 8
+                                                        : 0;
+    H5Tclose(type);
+    H5Pclose(made);
+    return bytes;
+}
+
+int ls_hdf5_place(struct ls_hdf5 *file, const char *path, struct ls_hdf5_place *place,
+                  struct ls_error *error)
+{
+    struct ls_hdf5_call call;
+    struct opened_array array;
+    struct ls_hdf5_shape shape;
+    *place = (struct ls_hdf5_place){0, 0};
+    ls_hdf5_enter(&call);
+    int status = open_array(file, path, &array, &shape, error);
+    if (status == 0) {
+        haddr_t offset = H5Dget_offset(array.set);
+        int bytes = plain_bytes(array.set);
+        if (bytes > 0 && offset != HADDR_UNDEF && offset <= file->size &&
+            (uint64_t)shape.count <= (file->size - offset) / (uint64_t)bytes)
+            *place = (struct ls_hdf5_place){offset, bytes};
+        close_array(&array);
+    }
+    ls_hdf5_leave(&call);
+    return status;
+}
+
 int ls_hdf5_read_integer(struct ls_hdf5 *file, const char *path, int64_t *value,
                          struct ls_error *error)
 {

@@ -56,6 +56,15 @@ int ls_hdf5_read(struct ls_hdf5 *file, const char *path, float *out, struct ls_e
 /* Reads `count` of its rows (what has one index along the first axis) from row `first` on. */
 int ls_hdf5_read_rows(struct ls_hdf5 *file, const char *path, int64_t first, int64_t count,
                       float *out, struct ls_error *error);
+/* Where the numbers of an array lie in the file, if they lie there one after the other as fp32 or
+ * fp64 of this machine: `bytes` is 4 or 8 then, and they may be read without the library, by
+ * several threads at a time. Else `bytes` is 0. */
+struct ls_hdf5_place {
+    uint64_t offset;
+    int bytes;
+};
+int ls_hdf5_place(struct ls_hdf5 *file, const char *path, struct ls_hdf5_place *place,
+                  struct ls_error *error);
 /* Reads the first number of an array of integers. */
 int ls_hdf5_read_integer(struct ls_hdf5 *file, const char *path, int64_t *value,
                          struct ls_error *error);

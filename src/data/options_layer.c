@@ -147,10 +147,8 @@ static int find_type(const Lockstep__LayerParameter *layer, struct ls_source_opt
     struct ls_text hint = {0};
     ls_text_add(&hint, "backend: ");
     ls_source_names(false, &hint);
-    int status = ls_option_fail(options, "backend", hint.data, error, "%s",
-                                data->has_backend ? "this backend is not supported"
-                                                  : "no backend is given, and Caffe's default, "
-                                                    "LEVELDB, is not supported");
+    int status =
+        ls_option_fail(options, "backend", hint.data, error, "%s", "this backend is not supported");
     ls_text_free(&hint);
     return status;
 }

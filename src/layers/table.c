@@ -30,6 +30,7 @@
     LAYER(flatten)                                                                                 \
     LAYER(gru)                                                                                     \
     LAYER(group_norm)                                                                              \
+    LAYER(hdf5_data)                                                                               \
     LAYER(hinge_loss)                                                                              \
     LAYER(image_data)                                                                              \
     LAYER(infogain_loss)                                                                           \
@@ -94,7 +95,6 @@ static const struct {
     {"DenseImageData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
     {"Filter", "it drops samples by their values, so that what a micro-batch holds would depend on "
                "the data; a loss with ignore_label leaves samples out"},
-    {"HDF5Data", "a Data layer reads LMDB, IDX, CIFAR and folders of pictures"},
     {"HDF5Output", NULL},
     {"Im2col", NULL},
     {"ImageSegData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},

@@ -19,15 +19,26 @@ static const struct moved_field image_fields[] = {
     {"is_color", "is_color"}, {"root_folder", "root_folder"}, {NULL, NULL},
 };
 
+static const struct moved_field hdf5_fields[] = {
+    {"source", "source"},
+    {"batch_size", "batch_size"},
+    {"shuffle", "shuffle"},
+    {NULL, NULL},
+};
+
 /* Types that read data sets. */
 static const struct data_type {
     const char *type, *parameter;
     int backend;
     const struct moved_field *fields;
     bool interpolates; /* pictures are resized as OpenCV does it */
+    bool names_tops;   /* a top gets what is called as it */
     int batch;         /* if none is given; 0: one must be */
 } data_types[] = {
-    {"ImageData", "image_data_param", LOCKSTEP__DATA_PARAMETER__DB__IMAGES, image_fields, true, 1},
+    {"HDF5Data", "hdf5_data_param", LOCKSTEP__DATA_PARAMETER__DB__HDF5, hdf5_fields, false, true,
+     0},
+    {"ImageData", "image_data_param", LOCKSTEP__DATA_PARAMETER__DB__IMAGES, image_fields, true,
+     false, 1},
 };
 enum { DATA_TYPES = sizeof data_types / sizeof data_types[0] };
 
@@ -115,6 +126,30 @@ static int move_fields(struct ls_definition *definition, const Lockstep__LayerPa
     return status;
 }
 
+/* Gives each top a tensor of its name; types that stand in data_param stay. */
+static bool name_tensors(struct ls_definition *definition, const Lockstep__LayerParameter *layer,
+                         Lockstep__DataParameter *data)
+{
+    const ProtobufCFieldDescriptor *field = ls_field_named(data->base.descriptor, "tensor");
+    for (size_t i = 0; i < layer->n_top; i++) {
+        Lockstep__DataTensor *tensor =
+            (Lockstep__DataTensor *)ls_upgrade_new(definition, field->descriptor, &data->base);
+        if (tensor == NULL)
+            return false;
+        if (i < data->n_tensor) {
+            *tensor = *data->tensor[i];
+            if (tensor->name == NULL)
+                tensor->name = layer->top[i];
+            data->tensor[i] = tensor;
+            continue;
+        }
+        tensor->name = layer->top[i];
+        if (!ls_field_put(definition->arena, &data->base, field, &tensor))
+            return false;
+    }
+    return true;
+}
+
 static int complete_data(struct ls_definition *definition, Lockstep__LayerParameter *layer,
                          const struct data_type *type, struct ls_error *error)
 {
@@ -130,6 +165,8 @@ static int complete_data(struct ls_definition *definition, Lockstep__LayerParame
         data->has_batch_size = 1;
         data->batch_size = (uint32_t)type->batch;
     }
+    if (type->names_tops && !name_tensors(definition, layer, data))
+        return ls_fail_memory(error, "a definition");
     if (type->interpolates && !data->has_antialias) {
         data->has_antialias = 1;
         data->antialias = 0;

@@ -114,7 +114,7 @@ static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
 
 static bool is_data(const Lockstep__LayerParameter *layer)
 {
-    static const char *const types[] = {"HDF5Data", "WindowData", "AnnotatedData"};
+    static const char *const types[] = {"WindowData", "AnnotatedData"};
     if (ls_data_layer_reads(layer))
         return true;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -132,9 +132,7 @@ static size_t list_sources(const Lockstep__LayerParameter *layer, const char *co
         *sources = (const char *const *)layer->data_param->source;
         return layer->data_param->n_source;
     }
-    *one = layer->hdf5_data_param != NULL     ? layer->hdf5_data_param->source
-           : layer->window_data_param != NULL ? layer->window_data_param->source
-                                              : NULL;
+    *one = layer->window_data_param != NULL ? layer->window_data_param->source : NULL;
     return *one != NULL;
 }
 
@@ -216,8 +214,6 @@ static struct picture describe(const Lockstep__LayerParameter *layer)
         picture.batch = window->batch_size;
         set_size(&picture, window->crop_size, window->crop_size);
     }
-    if (layer->hdf5_data_param != NULL)
-        picture.batch = layer->hdf5_data_param->batch_size;
     if (layer->data_param != NULL) {
         picture.batch = layer->data_param->batch_size;
         if (!layer->data_param->is_color)

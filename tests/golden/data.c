@@ -5,6 +5,8 @@
  *   # mean: FILE FILE                      the mean of a CIFAR file, as a binaryproto
  *   # pictures: FOLDER CLASSES EACH H W    PNG files in a folder a class
  *   # npy: FILE TYPE BELOW EXTENTS...      an array of u1, i4, f4 or f8: whole numbers below BELOW
+ *   # hdf5: FILE ARRAY BELOW EXTENTS...    another array of the file: whole numbers below BELOW
+ *   # leveldb: FOLDER FILE                 the records of a CIFAR file
  *   # gains: FILE CLASSES                  a square matrix, as a binaryproto
  *   # pairs: FOLDER COUNT H W CLASSES      PNG files in FOLDER/pictures, label maps in FOLDER/maps
  *
@@ -15,11 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <hdf5.h>
 
 #include "base/text.h"
+#include "data/datum.h"
 #include "data/mean_file.h"
 #include "lockstep/lockstep.h"
 #include "support/case_data.h"
+#include "support/leveldb_files.h"
 #include "support/npy_files.h"
 #include "support/support.h"
 #include "unit/data/picture_files.h"
@@ -137,6 +144,66 @@ static void write_gains(const char *note)
     free(gains);
 }
 
+static void write_hdf5(const char *note)
+{
+    char name[64], array[64];
+    hsize_t extent[8], count = 1;
+    unsigned below;
+    int used = 0, rank = 0;
+    if (sscanf(note, "%63s %63s %u%n", name, array, &below, &used) != 3)
+        fail_msg("a note is damaged: %s", note);
+    unsigned long long number;
+    for (note += used; rank < 8 && sscanf(note, "%*[ ]%llu%n", &number, &used) == 1; note += used) {
+        extent[rank++] = number;
+        count *= number;
+    }
+    float *numbers = malloc(count * sizeof *numbers);
+    assert_non_null(numbers);
+    uint64_t stream = case_stream(array);
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = (float)((case_word(stream + i) >> 40) % below);
+    bool there = access(name, F_OK) == 0;
+    hid_t file = there ? H5Fopen(name, H5F_ACC_RDWR, H5P_DEFAULT)
+                       : H5Fcreate(name, H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t space = H5Screate_simple(rank, extent, NULL);
+    hid_t set =
+        H5Dcreate2(file, array, H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    if (H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers) < 0)
+        fail_msg("cannot write %s", name);
+    H5Dclose(set);
+    H5Sclose(space);
+    H5Fclose(file);
+    free(numbers);
+}
+
+/* CIFAR's bytes as a Datum. */
+static void write_leveldb(const char *note)
+{
+    enum { RECORD = 3073 };
+    char to[64], from[64], key[24];
+    size_t size, bytes;
+    struct leveldb_writer writer;
+    struct ls_buffer room = {0};
+    if (sscanf(note, "%63s %63s", to, from) != 2)
+        fail_msg("a note is damaged: %s", note);
+    char *all = ls_test_read(from, &size);
+    leveldb_begin(&writer, to, true, 8192);
+    for (size_t i = 0; i < size / RECORD; i++) {
+        static const int64_t shape[3] = {3, 32, 32};
+        const uint8_t *record = (const uint8_t *)all + i * RECORD;
+        const int32_t label = record[0];
+        struct ls_record made = {.count = 2};
+        ls_record_set_image(&made, LS_U8, shape, record + 1);
+        made.tensor[1].data = &label;
+        const uint8_t *datum = ls_datum_write(&made, true, &room, &bytes);
+        snprintf(key, sizeof key, "%08zu", i);
+        leveldb_add(&writer, key, datum, bytes);
+    }
+    leveldb_end(&writer);
+    ls_buffer_free(&room);
+    free(all);
+}
+
 static void use_cifar(const char *note, bool mean)
 {
     char to[64], from[64];
@@ -172,6 +239,7 @@ void golden_write_data(const char *text)
         void (*write)(const char *note);
     } kinds[] = {{"# lmdb: ", write_lmdb},         {"# mean: ", write_mean},
                  {"# pictures: ", write_pictures}, {"# npy: ", write_array},
+                 {"# hdf5: ", write_hdf5},         {"# leveldb: ", write_leveldb},
                  {"# gains: ", write_gains},       {"# pairs: ", write_pairs}};
     case_write_files(text);
     for (const char *line = text; line != NULL; line = strchr(line, '\n')) {

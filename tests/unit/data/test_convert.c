@@ -315,7 +315,7 @@ static void options_that_make_no_sense_are_refused(void **state)
         if (k == 0)
             bad.backend = NULL;
         else if (k == 1)
-            bad.backend = "LEVELDB";
+            bad.backend = "BERKELEYDB";
         else if (k == 2)
             bad.label_source = NULL;
         else if (k == 3)

@@ -403,7 +403,8 @@ static void fields_that_do_not_fit_the_source_are_refused(void **state)
         {"prefetch: 1025 }", LOCKSTEP_DEFINITION, "prefetch is 1025; it must lie in 1 .. 1024"},
         {"split: 'half' }", LOCKSTEP_DEFINITION, "split \"half\" is not understood"},
         {"split: 'test:0.999999' }", LOCKSTEP_DATA, "has none of the 12 records"},
-        {"} transform_param { force_gray: true }", LOCKSTEP_DEFINITION, "encoded records of LMDB"},
+        {"} transform_param { force_gray: true }", LOCKSTEP_DEFINITION,
+         "encoded records of LEVELDB and LMDB"},
         {"} transform_param { crop_size: 7 }", LOCKSTEP_DEFINITION, "is larger than the records"},
         {"} transform_param { mean_file: 'nowhere' }", LOCKSTEP_DATA, "nowhere: cannot open"},
     };
@@ -423,8 +424,7 @@ static void fields_that_do_not_fit_the_source_are_refused(void **state)
         const char *text, *words;
     } whole[] = {
         {"name: 'd' type: 'Data'", "a Data layer needs data_param"},
-        {"name: 'd' data_param { source: 'x' }", "LEVELDB, is not supported"},
-        {"name: 'd' data_param { source: 'x' backend: LEVELDB }", "this backend is not supported"},
+        {"name: 'd' data_param { }", "data of backend LEVELDB needs a source"},
         {"name: 'd' data_param { source: '' backend: LMDB }", "source is empty"},
         {"name: 'd' data_param { source: 'x' source: 'y' backend: LMDB }", "has one source, not 2"},
         {"name: 'd' data_param { source: 'x' backend: SYNTHETIC }", "SYNTHETIC has no source"},

@@ -241,7 +241,8 @@ static void fields_of_other_sources_are_refused(void **state)
         {"backend: IMAGE_PAIRS label_source: '.' new_height: 5", "must be given together"},
         {"backend: IMAGE_PAIRS label_source: '.' root_folder: '.'",
          "root_folder is for list files"},
-        {"backend: IMAGE_PAIRS force_encoded_color: true", "force_encoded_color is for LMDB"},
+        {"backend: IMAGE_PAIRS force_encoded_color: true",
+         "force_encoded_color is for LEVELDB and LMDB"},
     };
     struct ls_error *error = calloc(1, sizeof *error);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -371,6 +371,8 @@ static const struct error_case {
 
     {LAYER("Input") "top: 'x'", "", "l: input_param is missing", NULL},
     {LAYER("Input") "top: 'x' input_param { }", "", "l: input_param has no shape", NULL},
+    {LAYER("HDF5Data") "top: 'x' hdf5_data_param { source: 's' }", "", "l: batch_size is missing",
+     NULL},
     {LAYER("MemoryData") "top: 'x'", "", "l: memory_data_param is missing", NULL},
     {LAYER("MemoryData") "top: 'x' memory_data_param { channels: 1 height: 2 width: 2 }", "",
      "l: extent 0 of axis 0 is not possible", NULL},

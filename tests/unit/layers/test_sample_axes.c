@@ -163,6 +163,9 @@ static const struct axes_case {
      "5x8x2@1!"},
     {LAYER("InnerProduct") XY "inner_product_param { num_output: 2 }", "8x3?", "8x2?!"},
 
+    {LAYER("HDF5Data") "top: 'y' hdf5_data_param { source: 's' batch_size: 4 }", "",
+     "no: is not open"},
+
     {LAYER("ImageData") "top: 'y' image_data_param { source: 's' }", "", "no: is not open"},
 
     {LAYER("Input") "top: 'y' input_param { shape { dim: [4, 3] } }", "", "10x3"},

@@ -1,0 +1,606 @@
+/* LevelDB's files, as its versions since 2011 write them.
+ *
+ *   CURRENT   the name of the manifest that holds
+ *   manifest  a log whose records are changes of the list of files: fields of a tag and its values
+ *   table     .ldb or .sst: blocks, each with a byte of type (1: Snappy) and a checksum behind it;
+ *             the last 48 bytes say where the block is that lists the others
+ *   block     entries: how many bytes of the key before are this one's too, how many follow, size
+ * of the value; then a list of places that is not needed here. Keys end in eight bytes: the write's
+ * number and whether it deleted the key log       writes that are in no table yet: records of
+ * batches. Records are cut at blocks of 32 KiB into parts with a checksum, a size and a type
+ * (whole, first, middle, last)
+ *
+ * Numbers are little-endian, or seven bits a byte, the lowest first.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/leveldb_index.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "data/snappy.h"
+
+enum {
+    FOOTER = 48,
+    BATCH_HEAD = 12,
+    SUFFIX = 8, /* behind each key in a table */
+};
+static const uint64_t MAGIC = 0xdb4775248b80fb57U;
+/* Checksums of a larger database are looked at when its records are read, if at all: to find the
+ * records only their heads are needed. */
+static const uint64_t CHECK_LIMIT = (uint64_t)1 << 30;
+static const size_t CURRENT_LIMIT = 4096;
+
+/* ---- Bytes ----------------------------------------------------------------------------------- */
+
+struct bytes {
+    const uint8_t *at, *end;
+};
+
+static uint64_t fixed(const uint8_t *p, int count)
+{
+    uint64_t number = 0;
+    for (int i = 0; i < count; i++)
+        number |= (uint64_t)p[i] << (8 * i);
+    return number;
+}
+
+static bool take_number(struct bytes *in, uint64_t *number)
+{
+    *number = 0;
+    for (int shift = 0; shift < 64 && in->at < in->end; shift += 7) {
+        uint8_t byte = *in->at++;
+        *number |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            return true;
+    }
+    return false;
+}
+
+static bool take_small(struct bytes *in, uint32_t *number)
+{
+    uint64_t wide;
+    if (!take_number(in, &wide) || wide > UINT32_MAX)
+        return false;
+    *number = (uint32_t)wide;
+    return true;
+}
+
+/* A size and as many bytes. */
+static bool take_bytes(struct bytes *in, struct bytes *part)
+{
+    uint32_t size;
+    if (!take_small(in, &size) || size > (size_t)(in->end - in->at))
+        return false;
+    *part = (struct bytes){in->at, in->at + size};
+    in->at += size;
+    return true;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+/* The work on a database. */
+struct opening {
+    struct ls_leveldb *db;
+    uint64_t log_number, earlier_log;
+    bool checks;                     /* checksums */
+    struct ls_buffer scratch, index; /* blocks that were compressed */
+    struct ls_text key;              /* of the entry at hand, of a table */
+    struct ls_error *error;
+};
+
+static int no_memory(const struct opening *o)
+{
+    return ls_fail_memory(o->error, "the index of a database");
+}
+
+static char *path_in(const char *folder, const char *name)
+{
+    struct ls_text path = {0};
+    ls_text_format(&path, "%s/%s", folder, name);
+    return path.failed ? NULL : path.data;
+}
+
+static int add_entry(struct opening *o, const struct bytes *key, uint64_t tag,
+                     struct ls_leveldb_entry *entry)
+{
+    struct ls_leveldb *db = o->db;
+    if (!LS_GROW(db->entry, db->count, db->capacity))
+        return no_memory(o);
+    entry->key = db->keys.length;
+    entry->key_size = (uint32_t)(key->end - key->at);
+    entry->sequence = tag >> 8;
+    entry->deleted = (tag & 255) == 0;
+    ls_text_add_bytes(&db->keys, key->at, entry->key_size);
+    if (db->keys.failed)
+        return no_memory(o);
+    db->entry[db->count++] = *entry;
+    return 0;
+}
+
+/* ---- Logs ------------------------------------------------------------------------------------ */
+
+/* A log that is read record by record. */
+struct log {
+    const char *path;
+    const uint8_t *bytes;
+    uint64_t size, place; /* of the next part */
+    struct ls_text record;
+    uint64_t start; /* where the record's first byte lies */
+};
+
+enum part { PART_NONE, PART_WHOLE, PART_FIRST, PART_MIDDLE, PART_LAST };
+
+/* The next part; *type PART_NONE at the end. What is cut off there was never finished, and LevelDB
+ * does not read it either. */
+static int next_part(struct log *log, int *type, uint64_t *at, uint64_t *size,
+                     struct ls_error *error)
+{
+    *type = PART_NONE;
+    uint64_t room = LS_LEVELDB_LOG_BLOCK - log->place % LS_LEVELDB_LOG_BLOCK;
+    if (room < LS_LEVELDB_LOG_HEAD)
+        log->place += room;
+    if (log->size - log->place < LS_LEVELDB_LOG_HEAD || log->place > log->size)
+        return 0;
+    room = LS_LEVELDB_LOG_BLOCK - log->place % LS_LEVELDB_LOG_BLOCK;
+    const uint8_t *head = log->bytes + log->place;
+    *at = log->place + LS_LEVELDB_LOG_HEAD;
+    *size = fixed(head + 4, 2);
+    if (head[6] == 0 && *size == 0)
+        return 0; /* room that was set aside */
+    if (*size > room - LS_LEVELDB_LOG_HEAD || head[6] > PART_LAST || head[6] == PART_NONE)
+        return ls_leveldb_damaged(log->path, log->place, "a part of a log is damaged", error);
+    if (*size > log->size - *at)
+        return 0;
+    /* The type comes before the bytes in this checksum. */
+    if (fixed(head, 4) != ls_leveldb_checksum(head + 6, *size, head[6 + *size]))
+        return ls_leveldb_damaged(log->path, log->place, "a part of a log is damaged", error);
+    *type = head[6];
+    log->place = *at + *size;
+    return 0;
+}
+
+/* The next record is in log->record; *found false: there is none. */
+static int next_record(struct log *log, bool *found, struct ls_error *error)
+{
+    bool begun = false;
+    *found = false;
+    for (;;) {
+        int type;
+        uint64_t at, size;
+        LS_TRY(next_part(log, &type, &at, &size, error));
+        if (type == PART_NONE)
+            return 0;
+        bool begins = type == PART_WHOLE || type == PART_FIRST;
+        if (begins == begun)
+            return ls_leveldb_damaged(log->path, at, "a part of a log has no beginning or no end",
+                                      error);
+        if (begins) {
+            ls_text_free(&log->record);
+            log->start = at;
+            begun = true;
+        }
+        ls_text_add_bytes(&log->record, log->bytes + at, size);
+        if (log->record.failed)
+            return ls_fail_memory(error, "a log");
+        if (type == PART_WHOLE || type == PART_LAST) {
+            *found = true;
+            return 0;
+        }
+    }
+}
+
+static struct bytes record_of(const struct log *log)
+{
+    const uint8_t *at = (const uint8_t *)log->record.data;
+    return (struct bytes){at, at != NULL ? at + log->record.length : at};
+}
+
+/* A batch of writes. */
+static int read_batch(struct opening *o, const struct log *log, uint32_t file)
+{
+    struct bytes in = record_of(log);
+    const uint8_t *begin = in.at;
+    if (in.end - in.at < BATCH_HEAD)
+        return ls_leveldb_damaged(log->path, log->start, "a batch is too short", o->error);
+    uint64_t sequence = fixed(in.at, 8);
+    in.at += BATCH_HEAD;
+    for (; in.at < in.end; sequence++) {
+        struct bytes key, value = {NULL, NULL};
+        uint8_t tag = *in.at++;
+        if (tag > 1 || !take_bytes(&in, &key) || (tag == 1 && !take_bytes(&in, &value)))
+            return ls_leveldb_damaged(log->path, log->start, "a batch is damaged", o->error);
+        struct ls_leveldb_entry entry = {.file = file, .size = (uint32_t)(value.end - value.at)};
+        if (tag == 1)
+            entry.place = ls_leveldb_ahead(log->start, (uint64_t)(value.at - begin));
+        LS_TRY(add_entry(o, &key, sequence << 8 | tag, &entry));
+    }
+    return 0;
+}
+
+/* Calls `visit` for each record of a log. */
+static int read_log(struct opening *o, const char *path, uint32_t file,
+                    int (*visit)(struct opening *o, const struct log *log, uint32_t file))
+{
+    struct ls_mapping mapping;
+    LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &mapping, o->error));
+    struct log log = {.path = path, .bytes = mapping.data, .size = mapping.size};
+    bool found = true;
+    int status = 0;
+    while (status == 0 && found) {
+        status = next_record(&log, &found, o->error);
+        if (status == 0 && found)
+            status = visit(o, &log, file);
+    }
+    ls_text_free(&log.record);
+    int lost = ls_file_lost(&mapping, path, LOCKSTEP_DATA, o->error);
+    ls_file_unmap(&mapping);
+    return status != 0 ? status : lost;
+}
+
+/* ---- The manifest ---------------------------------------------------------------------------- */
+
+static int add_file(struct opening *o, uint64_t number, uint64_t size, bool table)
+{
+    struct ls_leveldb *db = o->db;
+    if (!LS_GROW(db->file, db->files, db->file_capacity))
+        return no_memory(o);
+    db->file[db->files++] = (struct ls_leveldb_file){number, size, table, NULL};
+    return 0;
+}
+
+static void remove_file(struct ls_leveldb *db, uint64_t number)
+{
+    for (size_t i = 0; i < db->files; i++)
+        if (db->file[i].number == number) {
+            db->file[i] = db->file[--db->files];
+            return;
+        }
+}
+
+/* One field of a change; false: damaged. */
+static bool read_field(struct opening *o, struct bytes *in, int *status)
+{
+    static const char ours[] = "leveldb.BytewiseComparator";
+    uint64_t tag, number, size;
+    struct bytes part;
+    if (!take_number(in, &tag))
+        return false;
+    switch (tag) {
+    case 1: /* how keys are compared */
+        if (!take_bytes(in, &part))
+            return false;
+        if ((size_t)(part.end - part.at) != sizeof ours - 1 ||
+            memcmp(part.at, ours, sizeof ours - 1) != 0)
+            *status = ls_fail(o->error, LOCKSTEP_DATA, o->db->folder, NULL,
+                              "its keys are in an order of another program");
+        return true;
+    case 2:
+        return take_number(in, &o->log_number);
+    case 9:
+        return take_number(in, &o->earlier_log);
+    case 3:
+    case 4:
+        return take_number(in, &number);
+    case 5: /* where a level was compacted last */
+        return take_number(in, &number) && take_bytes(in, &part);
+    case 6: /* a file that is gone */
+        if (!take_number(in, &number) || !take_number(in, &number))
+            return false;
+        remove_file(o->db, number);
+        return true;
+    case 7: /* a file that is new: level, number, size, first and last key */
+        if (!take_number(in, &number) || !take_number(in, &number) || !take_number(in, &size) ||
+            !take_bytes(in, &part) || !take_bytes(in, &part))
+            return false;
+        *status = add_file(o, number, size, true);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int read_change(struct opening *o, const struct log *log, uint32_t file)
+{
+    struct bytes in = record_of(log);
+    int status = 0;
+    (void)file;
+    while (in.at < in.end && status == 0)
+        if (!read_field(o, &in, &status))
+            return ls_leveldb_damaged(log->path, log->start, "the manifest is damaged", o->error);
+    return status;
+}
+
+static int read_manifest(struct opening *o)
+{
+    char *current = path_in(o->db->folder, "CURRENT"), *name = NULL;
+    size_t size = 0;
+    if (current == NULL)
+        return no_memory(o);
+    int status = ls_file_read(current, CURRENT_LIMIT, LOCKSTEP_DATA, &name, &size, o->error);
+    if (status == 0) {
+        name[strcspn(name, "\n")] = '\0';
+        if (strncmp(name, "MANIFEST-", 9) != 0 || strchr(name, '/') != NULL)
+            status = ls_fail(o->error, LOCKSTEP_DATA, current, NULL,
+                             "does not name a manifest: this is no LevelDB database");
+    }
+    char *path = status == 0 ? path_in(o->db->folder, name) : NULL;
+    if (status == 0)
+        status = path != NULL ? read_log(o, path, 0, read_change) : no_memory(o);
+    ls_free(path);
+    ls_free(name);
+    ls_free(current);
+    return status;
+}
+
+/* ---- Tables ---------------------------------------------------------------------------------- */
+
+/* A block of a table. */
+struct block {
+    uint64_t place, stored;
+    bool packed;
+    struct bytes content; /* without the list of places */
+};
+
+static int open_block(struct opening *o, const struct ls_leveldb_file *file, const uint8_t *bytes,
+                      struct ls_buffer *plain, struct block *block)
+{
+    const uint64_t room = file->size - FOOTER;
+    static const char wrong[] = "a block is damaged";
+    if (block->place > room || block->stored > room - block->place ||
+        room - block->place - block->stored < LS_LEVELDB_TRAILER || block->stored > UINT32_MAX)
+        return ls_leveldb_damaged(file->path, block->place, "a block lies outside the file",
+                                  o->error);
+    const uint8_t *at = bytes + block->place, *trailer = at + block->stored;
+    size_t size = block->stored;
+    block->packed = trailer[0] == 1;
+    if (trailer[0] > 1 ||
+        (o->checks && fixed(trailer + 1, 4) != ls_leveldb_checksum(at, block->stored, trailer[0])))
+        return ls_leveldb_damaged(file->path, block->place, wrong, o->error);
+    if (block->packed) {
+        if (!ls_snappy_size(at, block->stored, &size))
+            return ls_leveldb_damaged(file->path, block->place, wrong, o->error);
+        uint8_t *out = ls_buffer_reserve(plain, size + 1, 1);
+        if (out == NULL)
+            return no_memory(o);
+        if (!ls_snappy_read(at, block->stored, out, size))
+            return ls_leveldb_damaged(file->path, block->place, wrong, o->error);
+        at = out;
+    }
+    uint64_t places = size >= 4 ? fixed(at + size - 4, 4) : UINT64_MAX;
+    if (size < 4 || places > (size - 4) / 4)
+        return ls_leveldb_damaged(file->path, block->place, wrong, o->error);
+    block->content = (struct bytes){at, at + size - 4 - 4 * places};
+    return 0;
+}
+
+/* The next entry of a block, whose key begins as the one before; false: damaged. */
+static bool next_entry(struct bytes *in, struct ls_text *key, struct bytes *value)
+{
+    uint32_t shared, more, size;
+    if (!take_small(in, &shared) || !take_small(in, &more) || !take_small(in, &size) ||
+        shared > key->length || more > (size_t)(in->end - in->at) ||
+        size > (size_t)(in->end - in->at) - more)
+        return false;
+    key->length = shared;
+    ls_text_add_bytes(key, in->at, more);
+    *value = (struct bytes){in->at + more, in->at + more + size};
+    in->at = value->end;
+    return true;
+}
+
+/* The records of a block. */
+static int read_block(struct opening *o, uint32_t number, const uint8_t *bytes, struct block *block)
+{
+    const struct ls_leveldb_file *file = &o->db->file[number];
+    LS_TRY(open_block(o, file, bytes, &o->scratch, block));
+    struct bytes in = block->content, value;
+    o->key.length = 0;
+    while (in.at < in.end) {
+        bool good = next_entry(&in, &o->key, &value);
+        if (o->key.failed)
+            return no_memory(o);
+        if (!good || o->key.length < SUFFIX)
+            return ls_leveldb_damaged(file->path, block->place, "an entry is damaged", o->error);
+        const uint8_t *key = (const uint8_t *)o->key.data;
+        const struct bytes user = {key, key + o->key.length - SUFFIX};
+        struct ls_leveldb_entry entry = {.file = number,
+                                         .place = block->place,
+                                         .block = (uint32_t)block->stored,
+                                         .at = (uint32_t)(value.at - block->content.at),
+                                         .size = (uint32_t)(value.end - value.at),
+                                         .packed = block->packed};
+        LS_TRY(add_entry(o, &user, fixed(user.end, SUFFIX), &entry));
+    }
+    return 0;
+}
+
+/* The blocks that the table's list names. */
+static int read_blocks(struct opening *o, uint32_t number, const uint8_t *bytes)
+{
+    const struct ls_leveldb_file *file = &o->db->file[number];
+    struct bytes footer = {bytes + file->size - FOOTER, bytes + file->size};
+    struct block list = {0};
+    uint64_t skipped;
+    if (fixed(footer.end - 8, 8) != MAGIC || !take_number(&footer, &skipped) ||
+        !take_number(&footer, &skipped) || !take_number(&footer, &list.place) ||
+        !take_number(&footer, &list.stored))
+        return ls_leveldb_damaged(file->path, file->size, "the end of a table is damaged",
+                                  o->error);
+    LS_TRY(open_block(o, file, bytes, &o->index, &list));
+    struct bytes in = list.content, value;
+    struct ls_text last = {0}; /* key of the list */
+    int status = 0;
+    while (in.at < in.end && status == 0) {
+        struct block block = {0};
+        bool good = next_entry(&in, &last, &value);
+        if (last.failed)
+            status = no_memory(o);
+        else if (!good || !take_number(&value, &block.place) || !take_number(&value, &block.stored))
+            status = ls_leveldb_damaged(file->path, list.place, "the list of blocks is damaged",
+                                        o->error);
+        else
+            status = read_block(o, number, bytes, &block);
+    }
+    ls_text_free(&last);
+    return status;
+}
+
+static int read_table(struct opening *o, uint32_t number)
+{
+    struct ls_leveldb_file *file = &o->db->file[number];
+    struct ls_mapping mapping;
+    LS_TRY(ls_file_map(file->path, LOCKSTEP_DATA, &mapping, o->error));
+    int status = 0;
+    if (mapping.size != file->size || mapping.size < FOOTER)
+        status = ls_leveldb_damaged(file->path, mapping.size,
+                                    "a table has another size than the manifest says", o->error);
+    else
+        status = read_blocks(o, number, mapping.data);
+    int lost = ls_file_lost(&mapping, file->path, LOCKSTEP_DATA, o->error);
+    ls_file_unmap(&mapping);
+    return status != 0 ? status : lost;
+}
+
+/* ---- All files ------------------------------------------------------------------------------- */
+
+/* Adds the logs that are not in tables yet. */
+static int find_logs(struct opening *o)
+{
+    DIR *dir = opendir(o->db->folder);
+    if (dir == NULL)
+        return ls_fail_errno(o->error, LOCKSTEP_DATA, o->db->folder, "cannot open the folder");
+    int status = 0;
+    for (const struct dirent *entry; status == 0 && (entry = readdir(dir)) != NULL;) {
+        char *end;
+        unsigned long long number = strtoull(entry->d_name, &end, 10);
+        if (end == entry->d_name || strcmp(end, ".log") != 0)
+            continue;
+        if (number >= o->log_number || (o->earlier_log != 0 && number == o->earlier_log))
+            status = add_file(o, number, 0, false);
+    }
+    closedir(dir);
+    return status;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct ls_leveldb_file *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* The path of a file, and its size. */
+static int find_file(struct opening *o, struct ls_leveldb_file *file)
+{
+    static const char *const endings[] = {".ldb", ".sst", ".log"};
+    struct ls_leveldb *db = o->db;
+    for (int i = file->table ? 0 : 2; i < (file->table ? 2 : 3); i++) {
+        char name[40];
+        snprintf(name, sizeof name, "%06" PRIu64 "%s", file->number, endings[i]);
+        ls_free(file->path);
+        file->path = path_in(db->folder, name);
+        if (file->path == NULL)
+            return no_memory(o);
+        if (ls_file_exists(file->path))
+            break;
+    }
+    struct ls_file opened;
+    LS_TRY(ls_file_open(file->path, LOCKSTEP_DATA, &opened, o->error));
+    if (!file->table)
+        file->size = opened.size;
+    ls_file_close(&opened);
+    db->size += file->size;
+    db->stamp = ls_mix(db->stamp) + ls_file_stamp(file->path);
+    return 0;
+}
+
+static int read_files(struct opening *o)
+{
+    struct ls_leveldb *db = o->db;
+    if (db->files > UINT32_MAX)
+        return ls_fail(o->error, LOCKSTEP_DATA, db->folder, NULL, "has too many files");
+    if (db->files > 0)
+        qsort(db->file, db->files, sizeof *db->file, by_number);
+    for (size_t i = 0; i < db->files; i++)
+        LS_TRY(find_file(o, &db->file[i]));
+    o->checks = db->size <= CHECK_LIMIT;
+    for (size_t i = 0; i < db->files; i++)
+        LS_TRY(db->file[i].table ? read_table(o, (uint32_t)i)
+                                 : read_log(o, db->file[i].path, (uint32_t)i, read_batch));
+    return 0;
+}
+
+/* By the bytes of their keys; of one key the last write first. */
+static int by_key(const void *a, const void *b, void *user)
+{
+    const struct ls_leveldb_entry *x = a, *y = b;
+    const char *keys = user;
+    const uint32_t common = x->key_size < y->key_size ? x->key_size : y->key_size;
+    int order = common > 0 ? memcmp(keys + x->key, keys + y->key, common) : 0;
+    if (order != 0)
+        return order;
+    if (x->key_size != y->key_size)
+        return x->key_size < y->key_size ? -1 : 1;
+    return x->sequence > y->sequence ? -1 : x->sequence < y->sequence;
+}
+
+static bool same_key(const struct ls_leveldb *db, const struct ls_leveldb_entry *a,
+                     const struct ls_leveldb_entry *b)
+{
+    return a->key_size == b->key_size &&
+           (a->key_size == 0 ||
+            memcmp(db->keys.data + a->key, db->keys.data + b->key, a->key_size) == 0);
+}
+
+/* Keeps the last write of each key, unless it deleted it. */
+static void sort_entries(struct ls_leveldb *db)
+{
+    if (db->count > 0)
+        qsort_r(db->entry, db->count, sizeof *db->entry, by_key, db->keys.data);
+    size_t kept = 0;
+    struct ls_leveldb_entry last = {0};
+    for (size_t i = 0; i < db->count; i++) {
+        const struct ls_leveldb_entry entry = db->entry[i];
+        bool again = i > 0 && same_key(db, &entry, &last);
+        last = entry;
+        if (!again && !entry.deleted)
+            db->entry[kept++] = entry;
+    }
+    db->count = kept;
+}
+
+int ls_leveldb_open(const char *folder, struct ls_leveldb *db, struct ls_error *error)
+{
+    *db = (struct ls_leveldb){.folder = ls_copy_string(folder)};
+    struct opening o = {.db = db, .error = error};
+    if (db->folder == NULL)
+        return no_memory(&o);
+    int status = read_manifest(&o);
+    if (status == 0)
+        status = find_logs(&o);
+    if (status == 0)
+        status = read_files(&o);
+    if (status == 0)
+        sort_entries(db);
+    ls_buffer_free(&o.scratch);
+    ls_buffer_free(&o.index);
+    ls_text_free(&o.key);
+    return status;
+}
+
+void ls_leveldb_free(struct ls_leveldb *db)
+{
+    for (size_t i = 0; i < db->files; i++)
+        ls_free(db->file[i].path);
+    ls_free(db->file);
+    ls_free(db->entry);
+    ls_free(db->folder);
+    ls_text_free(&db->keys);
+    *db = (struct ls_leveldb){0};
+}
