@@ -20,6 +20,7 @@ enum ls_purpose {
     LS_RANDOM_DATA = 6,    /* synthetic samples: (sample index, draw / 4) */
     LS_RANDOM_TEST = 7,    /* test programs */
     LS_RANDOM_AUDIT = 8,   /* what is audited: (update, run of micro-batches) */
+    LS_RANDOM_POOLING = 9, /* counter: (sample ordinal, element of the top's sample / 4) */
 };
 
 /* The key of one use: `name` is the layer's (or parameter's) name. */

@@ -3,6 +3,8 @@
  *
  *   MAX:  y[n,c,i...] = max x[n,c,h...] over the window's part inside the input
  *   AVE:  y[n,c,i...] = sum of the same part / size of the window's part inside the padded input
+ *   STOCHASTIC, in training: one x of the window, each with probability x / sum of x, what is below
+ *         0 taken for 0; in tests sum of x^2 / sum of x, which is its mean
  *
  * x [N, C, H...] with 1 to 3 spatial axes, y [N, C, ceil((H + 2p - k) / s) + 1 ...] (floor with
  * round_mode: FLOOR); where there is padding along any axis, a last window that would begin in the
@@ -10,16 +12,23 @@
  * the far sides. All this is Caffe's pooling_param, which knows two spatial axes; for one and three
  * kernel_size, stride and pad are given once, or once for each axis, as for a Convolution.
  * The second top, of MAX alone, says where the maxima were: the place in the plane, row by row, as
- * a whole number, -1 where a window has no maximum. Upsample layers read it. STOCHASTIC is refused.
+ * a whole number, -1 where a window has no maximum. Upsample layers read it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/random.h"
 #include "layers/extent.h"
 
 struct pooling {
     struct ls_pooling_attr attr;
     struct ls_shape top;
-    struct ls_value *index; /* MAX, for training: where each maximum was */
+    struct ls_value *index; /* has_winners, for training: where each number came from */
 };
+
+/* Whether each number of the top is one of the bottom. */
+static bool has_winners(const struct pooling *state)
+{
+    return state->attr.method == LS_POOL_MAX || state->attr.method == LS_POOL_STOCHASTIC;
+}
 
 /* The fields of the message. */
 struct extents {
@@ -171,20 +180,40 @@ static int check_pad(const struct ls_layer *layer, struct ls_error *error,
     return 0;
 }
 
-static int check_method(const struct ls_layer *layer, struct ls_error *error)
+/* Which numbers are drawn is a function of (seed, layer name, ordinal of the sample, element of the
+ * top), as with dropout. */
+static int set_method(const struct ls_layer *layer, struct ls_error *error)
 {
     struct pooling *state = layer->state;
     const Lockstep__PoolingParameter *p = param_of(layer);
-    int status = 0;
-    state->attr.method =
-        p->pool == LOCKSTEP__POOLING_PARAMETER__POOL_METHOD__AVE ? LS_POOL_AVERAGE : LS_POOL_MAX;
-    if (p->pool == LOCKSTEP__POOLING_PARAMETER__POOL_METHOD__STOCHASTIC)
-        status = ls_layer_fail(layer, error, p, "pool", "use MAX or AVE",
-                               "pool: STOCHASTIC is not supported");
+    switch (p->pool) {
+    case LOCKSTEP__POOLING_PARAMETER__POOL_METHOD__AVE:
+        state->attr.method = LS_POOL_AVERAGE;
+        break;
+    case LOCKSTEP__POOLING_PARAMETER__POOL_METHOD__STOCHASTIC:
+        state->attr.method =
+            layer->graph->phase == LOCKSTEP__PHASE__TRAIN ? LS_POOL_STOCHASTIC : LS_POOL_EXPECTED;
+        state->attr.key = ls_random_key(layer->graph->seed, LS_RANDOM_POOLING, layer->name);
+        break;
+    default:
+        state->attr.method = LS_POOL_MAX;
+    }
     if (layer->tops > 1 && p->pool != LOCKSTEP__POOLING_PARAMETER__POOL_METHOD__MAX)
-        status = ls_layer_fail(layer, error, NULL, "top", "remove it, or pool the maximum",
-                               "only pool: MAX has a second top, which says where the maxima were");
-    return status;
+        return ls_layer_fail(layer, error, NULL, "top", "remove it, or pool the maximum",
+                             "only pool: MAX has a second top, which says where the maxima were");
+    return 0;
+}
+
+/* Caffe has padding for maxima and averages alone. */
+static int check_stochastic(const struct ls_layer *layer, struct ls_error *error,
+                            const struct extents *extents)
+{
+    const struct pooling *state = layer->state;
+    for (int i = 0; i < state->attr.window.axes; i++)
+        if (state->attr.method >= LS_POOL_STOCHASTIC && state->attr.window.pad[i] != 0)
+            return ls_layer_fail(layer, error, param_of(layer), ls_extent_field(&extents->pad, i),
+                                 NULL, "pool: STOCHASTIC has no padding");
+    return 0;
 }
 
 static int check_bottom(const struct ls_layer *layer, struct ls_error *error)
@@ -206,11 +235,12 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     const struct extents extents = extents_of(layer);
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(check_bottom(layer, error));
-    int method = check_method(layer, error);
+    int method = set_method(layer, error);
     LS_TRY(read_window(layer, error, &extents, window));
     if (param_of(layer)->global_pooling)
         LS_TRY(set_global(layer, error, &extents, window));
     LS_TRY(check_pad(layer, error, &extents, window));
+    LS_TRY(check_stochastic(layer, error, &extents));
     int top = infer_top(layer, error, &extents);
     LS_TRY(method);
     LS_TRY(top);
@@ -225,7 +255,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     struct ls_value *y = ls_layer_make_top(layer, 0, &state->top, layer->bottom[0]);
     if (layer->tops > 1)
         state->index = ls_layer_make_top(layer, 1, &state->top, layer->bottom[0]);
-    else if (state->attr.method == LS_POOL_MAX && graph->training && layer->bottom[0]->needs_grad)
+    else if (has_winners(state) && graph->training && layer->bottom[0]->needs_grad)
         state->index = ls_layer_make_side(layer, "index", y);
     if (state->index != NULL)
         state->index->type = LS_I32;
@@ -244,8 +274,11 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
     const struct pooling *state = layer->state;
     struct ls_value *inputs[] = {ls_graph_gradient(layer->graph, layer->top[0]), state->index};
     struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_POOLING_BACKWARD, inputs, 2);
-    if (op != NULL)
-        op->attr.pooling = state->attr;
+    if (op == NULL)
+        return 0;
+    op->attr.pooling = state->attr;
+    if (has_winners(state))
+        op->attr.pooling.method = LS_POOL_MAX;
     return 0;
 }
 
@@ -257,7 +290,7 @@ static void cost(const struct ls_layer *layer, struct ls_cost *cost)
     double outputs = (double)ls_shape_size(&state->top);
     double x = ls_layer_bytes(layer->bottom[0]), y = ls_layer_bytes(layer->top[0]);
     double index = ls_layer_bytes(state->index);
-    bool maximum = state->attr.method == LS_POOL_MAX;
+    bool maximum = has_winners(state);
     cost->forward_flops = outputs * window;
     cost->forward_bytes = x + y + index;
     if (!ls_layer_has_gradient(layer, 0))

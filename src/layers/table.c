@@ -9,6 +9,7 @@
     LAYER(absval)                                                                                  \
     LAYER(accuracy)                                                                                \
     LAYER(argmax)                                                                                  \
+    LAYER(axpy)                                                                                    \
     LAYER(bn)                                                                                      \
     LAYER(bnll)                                                                                    \
     LAYER(batch_norm)                                                                              \
@@ -32,6 +33,7 @@
     LAYER(group_norm)                                                                              \
     LAYER(hdf5_data)                                                                               \
     LAYER(hinge_loss)                                                                              \
+    LAYER(im2col)                                                                                  \
     LAYER(image_data)                                                                              \
     LAYER(infogain_loss)                                                                           \
     LAYER(inner_product)                                                                           \
@@ -47,15 +49,22 @@
     LAYER(mean_iou)                                                                                \
     LAYER(memory_data)                                                                             \
     LAYER(multinomial_logistic_loss)                                                               \
+    LAYER(normalize_length)                                                                        \
     LAYER(prelu)                                                                                   \
+    LAYER(permute)                                                                                 \
     LAYER(pooling)                                                                                 \
     LAYER(power)                                                                                   \
     LAYER(rnn)                                                                                     \
     LAYER(relu)                                                                                    \
+    LAYER(relu6)                                                                                   \
     LAYER(reduction)                                                                               \
     LAYER(region_loss)                                                                             \
+    LAYER(reorg)                                                                                   \
     LAYER(reshape)                                                                                 \
+    LAYER(selu)                                                                                    \
+    LAYER(spp)                                                                                     \
     LAYER(scale)                                                                                   \
+    LAYER(shuffle_channel)                                                                         \
     LAYER(sigmoid)                                                                                 \
     LAYER(sigmoid_cross_entropy_loss)                                                              \
     LAYER(silence)                                                                                 \
@@ -77,8 +86,22 @@
 LS_LAYER_TABLE(LAYER_DECLARE)
 const struct ls_layer_type *const ls_layer_types[] = {LS_LAYER_TABLE(LAYER_ENTRY) NULL};
 
+/* Other names of forks for the same. (A ConvolutionDepthwise has as many groups as channels:
+ * layers/window.c.) */
+static const struct {
+    const char *name, *type;
+} aliases[] = {
+    {"ConvolutionDepthwise", "Convolution"},
+    {"CuDNNBatchNorm", "BatchNorm"},
+    {"DepthwiseConvolution", "Convolution"},
+    {"SeLu", "SELU"},
+};
+
 const struct ls_layer_type *ls_layer_type_find(const char *name)
 {
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (strcmp(aliases[i].name, name) == 0)
+            name = aliases[i].type;
     for (size_t i = 0; ls_layer_types[i] != NULL; i++)
         if (strcmp(ls_layer_types[i]->type, name) == 0)
             return ls_layer_types[i];
@@ -96,11 +119,9 @@ static const struct {
     {"Filter", "it drops samples by their values, so that what a micro-batch holds would depend on "
                "the data; a loss with ignore_label leaves samples out"},
     {"HDF5Output", NULL},
-    {"Im2col", NULL},
     {"ImageSegData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
     {"Parameter", NULL},
     {"Python", NULL},
-    {"SPP", NULL},
     {"WindowData", "a Data layer with backend: IMAGES reads list files and folders of pictures"},
 };
 

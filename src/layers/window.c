@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/window.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "layers/extent.h"
 
@@ -14,6 +16,16 @@ const Lockstep__ConvolutionParameter *ls_window_param(const struct ls_layer *lay
     static const Lockstep__ConvolutionParameter defaults = LOCKSTEP__CONVOLUTION_PARAMETER__INIT;
     const Lockstep__ConvolutionParameter *param = layer->definition->convolution_param;
     return param != NULL ? param : &defaults;
+}
+
+/* The depthwise types of forks have a group for each channel where they do not say another. */
+static uint32_t group_of(const struct ls_layer *layer, int64_t channels)
+{
+    const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
+    const char *type = layer->definition->type;
+    const bool depthwise = type != NULL && strcmp(type, layer->type->type) != 0 &&
+                           strcmp(type, "ConvolutionDepthwise") == 0;
+    return depthwise && !p->has_group && channels <= UINT32_MAX ? (uint32_t)channels : p->group;
 }
 
 bool ls_window_is_portable(const struct ls_layer *layer)
@@ -47,8 +59,7 @@ const char *ls_window_kernel_field(const struct ls_layer *layer, int axis)
     return ls_extent_field(&kernel, axis);
 }
 
-static int read_window(const struct ls_layer *layer, struct ls_error *error,
-                       struct ls_window *window)
+int ls_window_read(const struct ls_layer *layer, struct ls_error *error, struct ls_window *window)
 {
     const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
     const struct ls_extent kernel = kernel_of(layer);
@@ -151,21 +162,22 @@ static int check_channels(const struct ls_layer *layer, struct ls_error *error)
     const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
     const void *message = layer->definition->convolution_param;
     int64_t channels = ((const struct ls_window_state *)layer->state)->bottom.dim[1];
+    const uint32_t group = group_of(layer, channels);
     int status = 0;
     if (p->num_output == 0)
         status = ls_layer_fail(layer, error, message, "num_output", NULL,
                                p->has_num_output ? "num_output must be at least 1"
                                                  : "num_output is missing");
-    if (p->group == 0)
+    if (group == 0)
         return ls_layer_fail(layer, error, message, "group", NULL, "group must be at least 1");
-    if (channels % p->group != 0)
+    if (channels % group != 0)
         status = ls_layer_fail(layer, error, message, "group", NULL,
                                "the %lld channels of '%s' cannot be divided into %u groups",
-                               (long long)channels, layer->bottom[0]->name, p->group);
-    if (p->num_output % p->group != 0)
-        status = ls_layer_fail(layer, error, message, "num_output", NULL,
-                               "num_output %u cannot be divided into %u groups", p->num_output,
-                               p->group);
+                               (long long)channels, layer->bottom[0]->name, group);
+    if (p->num_output % group != 0)
+        status =
+            ls_layer_fail(layer, error, message, "num_output", NULL,
+                          "num_output %u cannot be divided into %u groups", p->num_output, group);
     return status;
 }
 
@@ -177,7 +189,7 @@ static int request_blobs(struct ls_layer *layer, struct ls_error *error)
     int64_t channels = state->bottom.dim[1], outputs = p->num_output;
     bool transposed = state->kind->transposed;
     weight.dim[0] = transposed ? channels : outputs;
-    weight.dim[1] = (transposed ? outputs : channels) / p->group;
+    weight.dim[1] = (transposed ? outputs : channels) / group_of(layer, channels);
     for (int i = 0; i < state->attr.window.axes; i++)
         weight.dim[2 + i] = state->attr.window.kernel[i];
     LS_TRY(ls_layer_check_shape(layer, error, "the weight", &weight));
@@ -199,11 +211,11 @@ int ls_window_setup(struct ls_layer *layer, struct ls_error *error,
     LS_TRY(check_bottoms(layer, error));
     LS_TRY(read_axis(layer, error));
     int channels = check_channels(layer, error);
-    LS_TRY(read_window(layer, error, &state->attr.window));
+    LS_TRY(ls_window_read(layer, error, &state->attr.window));
     state->top = state->bottom;
     LS_TRY(kind->extents(layer, error));
     LS_TRY(channels);
-    state->attr.group = p->group;
+    state->attr.group = group_of(layer, state->bottom.dim[1]);
     state->attr.bias = p->bias_term;
     state->top.dim[1] = p->num_output;
     state->whole_top = layer->bottom[0]->shape;

@@ -30,6 +30,8 @@ struct ls_window_state {
 const Lockstep__ConvolutionParameter *ls_window_param(const struct ls_layer *layer);
 /* Whether the algorithm of its ops is PORTABLE: as the layer says, or else the solver. */
 bool ls_window_is_portable(const struct ls_layer *layer);
+/* Reads kernel_size, stride, pad and dilation for window->axes axes. */
+int ls_window_read(const struct ls_layer *layer, struct ls_error *error, struct ls_window *window);
 /* The field that gives the kernel's extent along a spatial axis: "kernel_h". */
 const char *ls_window_kernel_field(const struct ls_layer *layer, int axis);
 

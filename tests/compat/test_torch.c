@@ -13,8 +13,8 @@
 
 /* Names of files under tests/compat/cases. */
 static const char *const files[] = {
-    "networks",      "functions", "layers",       "losses",  "solvers", "spatial",  "shapes",
-    "normalization", "residual",  "segmentation", "volumes", "pairs",   "recurrent"};
+    "networks",      "functions", "layers",       "losses",  "solvers", "spatial",   "shapes",
+    "normalization", "residual",  "segmentation", "volumes", "pairs",   "recurrent", "forks"};
 enum { FILES = sizeof files / sizeof *files };
 static const char *device, *isa;
 

@@ -73,9 +73,7 @@ static bool has_bits(const struct ls_kernel *kernel)
 static bool is_to_come(enum ls_op_kind kind)
 {
     return kind == LS_OP_MULTIBOX_LOSS || kind == LS_OP_MULTIBOX_LOSS_BACKWARD ||
-           kind == LS_OP_COUNT_MATCHES || kind == LS_OP_DETECTION_OUTPUT || kind == LS_OP_PERMUTE ||
-           kind == LS_OP_IM2COL || kind == LS_OP_COL2IM || kind == LS_OP_CONSTANT ||
-           kind == LS_OP_POOLING;
+           kind == LS_OP_COUNT_MATCHES || kind == LS_OP_DETECTION_OUTPUT || kind == LS_OP_CONSTANT;
 }
 
 static int missing_names(const char *isa)

@@ -42,6 +42,38 @@ expect 0 'same|identical|equal' -- "$LOCKSTEP" verify --solver pairs_solver.prot
     --iterations 4 --resume random:1
 expect 0 -- "$LOCKSTEP" verify --solver pairs_solver.prototxt --device reference --workers 1,3 --iterations 3
 
+# Layers that move or scale numbers, and draw them.
+{
+    drawn 10 8
+    cat <<'NET'
+layer { name: "conv" type: "Convolution" bottom: "data" top: "x" convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
+layer { name: "each" type: "ConvolutionDepthwise" bottom: "x" top: "d" convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
+layer { name: "norm" type: "CuDNNBatchNorm" bottom: "d" top: "d" }
+layer { name: "relu" type: "ReLU6" bottom: "d" top: "r" }
+layer { name: "shuffle" type: "ShuffleChannel" bottom: "r" top: "s" shuffle_channel_param { group: 2 } }
+layer { name: "unit" type: "Normalize" bottom: "s" top: "u" norm_param { across_spatial: false channel_shared: false scale_filler { value: 5 } } }
+layer { name: "pool" type: "Pooling" bottom: "x" top: "p" pooling_param { pool: AVE global_pooling: true } }
+layer { name: "axpy" type: "Axpy" bottom: "p" bottom: "u" bottom: "x" top: "a" }
+layer { name: "selu" type: "SeLu" bottom: "a" top: "a2" }
+layer { name: "draw" type: "Pooling" bottom: "r" top: "drawn" pooling_param { pool: STOCHASTIC kernel_size: 2 stride: 2 } }
+layer { name: "squares" type: "Reorg" bottom: "a2" top: "q" reorg_param { stride: 2 } }
+layer { name: "join" type: "Concat" bottom: "q" bottom: "drawn" top: "j" }
+layer { name: "turn" type: "Permute" bottom: "j" top: "t" permute_param { order: 0 order: 2 order: 3 order: 1 } }
+layer { name: "columns" type: "Im2col" bottom: "t" top: "c" convolution_param { kernel_size: 3 stride: 2 } }
+layer { name: "pyramid" type: "SPP" bottom: "j" top: "cells" spp_param { pyramid_height: 3 } }
+layer { name: "ip" type: "InnerProduct" bottom: "c" top: "y1" inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "ip2" type: "InnerProduct" bottom: "cells" top: "y2" inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "sum" type: "Eltwise" bottom: "y1" bottom: "y2" top: "y" }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "y" bottom: "label" top: "loss" }
+NET
+} >moved.prototxt
+solver moved
+expect 0 'same|identical|equal' -- "$LOCKSTEP" verify --solver moved_solver.prototxt --workers 1,2,3,5 --ranks 1,2 \
+    --iterations 4 --resume random:1
+solver moved 'precision: BF16'
+expect 0 -- "$LOCKSTEP" verify --solver moved_solver.prototxt --workers 1,3 --iterations 3
+expect 0 -- "$LOCKSTEP" verify --solver moved_solver.prototxt --device reference --workers 1,2 --iterations 2
+
 # Where all scores are equal, an infogain loss is the sum of the label's row times log 10.
 {
     drawn 100 8

@@ -10,6 +10,7 @@ import math
 import torch
 import torch.nn.functional as F
 
+import forks
 import functions
 import normalization
 import pairs
@@ -33,11 +34,12 @@ def windows(layer, x, parameters, functions):
     p = layer.sub("convolution_param")
     axis = p.get("axis", 1) % x[0].dim()
     axes = x[0].dim() - axis - 1
+    group = x[0].shape[axis] if layer.get("type") == "ConvolutionDepthwise" else 1
     options = dict(
         stride=window(p, "stride", axes, 1),
         padding=window(p, "pad", axes, 0),
         dilation=window(p, "dilation", axes, 1),
-        groups=p.get("group", 1),
+        groups=p.get("group", group),
     )
     bias = parameters[1] if len(parameters) > 1 else None
     tops = []
@@ -142,6 +144,10 @@ def pooling(layer, x, parameters, net):
     floor = p.get("round_mode", "CEIL") == "FLOOR"
     clip = any(pad)
     out = [pooled_size(size[i], kernel[i], stride[i], pad[i], clip, floor) for i in range(axes)]
+    if p.get("pool", "MAX") == "STOCHASTIC":
+        if net.phase == "TRAIN":
+            raise ValueError("random numbers are each library's own")
+        return [average(x * x, kernel, stride, pad, out) / average(x, kernel, stride, pad, out)]
     if p.get("pool", "MAX") == "AVE":
         return [average(x, kernel, stride, pad, out)]
     pool = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[axes - 1]
@@ -381,6 +387,7 @@ def mean_iou(layer, x, parameters, net):
 
 
 TYPES = {
+    **forks.TYPES,
     **functions.TYPES,
     **normalization.TYPES,
     **pairs.TYPES,
@@ -389,8 +396,10 @@ TYPES = {
     "ArgMax": argmax,
     "Concat": concat,
     "Convolution": convolution,
+    "ConvolutionDepthwise": convolution,
     "Crop": crop,
     "Deconvolution": deconvolution,
+    "DepthwiseConvolution": convolution,
     "Dropout": dropout,
     "Eltwise": eltwise,
     "EuclideanLoss": euclidean_loss,

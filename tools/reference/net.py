@@ -9,6 +9,7 @@ import os
 import numpy as np
 import torch
 
+import forks
 import functions
 import generator
 import layers
@@ -98,14 +99,17 @@ class Net:
             return functions.SHAPES[kind](layer, x)
         if kind in pairs.SHAPES:
             return pairs.SHAPES[kind](layer, x)
-        if kind in ("Convolution", "Deconvolution"):
+        if kind in forks.SHAPES:
+            return forks.SHAPES[kind](layer, x)
+        if kind in ("Convolution", "ConvolutionDepthwise", "Deconvolution", "DepthwiseConvolution"):
             p = layer.sub("convolution_param")
             axis = p.get("axis", 1) % x.dim()
             pair = [x.shape[axis], p.get("num_output")]
-            if kind == "Convolution":
+            if kind != "Deconvolution":
                 pair.reverse()
             kernel = layers.window(p, "kernel_size", x.dim() - axis - 1)
-            shapes = [(pair[0], pair[1] // p.get("group", 1)) + kernel]
+            group = p.get("group", x.shape[axis] if kind == "ConvolutionDepthwise" else 1)
+            shapes = [(pair[0], pair[1] // group) + kernel]
         elif kind == "InnerProduct":
             p = layer.sub("inner_product_param")
             inputs = math.prod(x.shape[p.get("axis", 1) % x.dim() :])

@@ -58,6 +58,12 @@ static const struct axes_case {
     {LAYER("ArgMax") XY "argmax_param { axis: 1 }", "5x8x3@1", "no: " RUNS},
     {LAYER("ArgMax") XY, "8x3?", "8x1x1?"},
 
+    {LAYER("Axpy") ABSY, "8x3/2 8x3x4/2 8x3x4/2", "8x3x4/2"},
+    {LAYER("Axpy") ABSY, "8x3x1x1 8x3x4x4 8x3x4x4", "8x3x4x4"},
+    {LAYER("Axpy") ABSY, "8x3/2 8x3x4 8x3x4/2", "no: " ALIKE},
+    {LAYER("Axpy") ABSY, "3x8@1 3x8x4@1 3x8x4@1", "no: " NOT_IN_FRONT},
+    {LAYER("Axpy") ABSY, "8x3? 8x3x4? 8x3x4?", "no: " NOT_IN_FRONT},
+
     CHANNELS("BN", "", "!"),
     ELEMENTWISE("BNLL", ""),
     CHANNELS("BatchNorm", "", ""),
@@ -147,6 +153,10 @@ static const struct axes_case {
     {LAYER("HingeLoss") XLY, "3x8@1 8", "no: " NOT_IN_FRONT},
     {LAYER("HingeLoss") XLY, "8x3? 8", "no: " NOT_IN_FRONT},
 
+    {LAYER("Im2col") XY "convolution_param { kernel_size: 2 }", "8x3x3x3/2", "8x12x2x2/2"},
+    {LAYER("Im2col") XY "convolution_param { kernel_size: 2 }", "3x8x3x3@1", "no: " NOT_IN_FRONT},
+    {LAYER("Im2col") XY "convolution_param { kernel_size: 2 }", "8x3x3x3?", "no: " NOT_IN_FRONT},
+
     {LAYER("InfogainLoss") ABSY, "8x3/2 8/2 3x3?", "figure"},
     {LAYER("InfogainLoss") ABSY, "8x3 8 3x3", "no: one for each sample"},
     {LAYER("InfogainLoss") ABSY, "8x3/2 4x2 3x3?", "no: agree in axis 0"},
@@ -230,7 +240,16 @@ static const struct axes_case {
     {LAYER("MultinomialLogisticLoss") XLY, "3x8@1 8", "no: " NOT_IN_FRONT},
     {LAYER("MultinomialLogisticLoss") XLY, "8x3? 8", "no: " NOT_IN_FRONT},
 
+    CHANNELS("Normalize", "", "!"),
+    CHANNELS("Normalize", "norm_param { across_spatial: false channel_shared: false }", "!"),
+
     CHANNELS("PReLU", "", "!"),
+
+    {LAYER("Permute") XY "permute_param { order: 0 order: 2 order: 3 order: 1 }", "8x3x4x5/2",
+     "8x4x5x3/2"},
+    {LAYER("Permute") XY "permute_param { order: 1 }", "8x3x4/2", "3x8x4@1/2"},
+    {LAYER("Permute") XY "permute_param { order: 1 }", "3x8x4@1", "8x3x4"},
+    {LAYER("Permute") XY "permute_param { order: 1 }", "8x3x4?", "3x8x4?"},
 
     {LAYER("Pooling") XY "pooling_param { kernel_size: 2 }", "8x3x2x2/2", "8x3x1x1/2"},
     {LAYER("Pooling") XY "pooling_param { kernel_size: 2 }", "3x8x2x2@1", "no: " NOT_IN_FRONT},
@@ -245,6 +264,8 @@ static const struct axes_case {
 
     ELEMENTWISE("ReLU", ""),
 
+    ELEMENTWISE("ReLU6", ""),
+
     {LAYER("Reduction") XY "reduction_param { axis: 1 }", "8x3/2", "8/2"},
     {LAYER("Reduction") XY, "8x3/2", "figure"},
     {LAYER("Reduction") XY, "5x8x3@1", "figure"},
@@ -258,12 +279,20 @@ static const struct axes_case {
     {LAYER("RegionLoss") XLY REGION, "8x14x5x5 6x8x8@1", "no: " NOT_IN_FRONT},
     {LAYER("RegionLoss") XLY REGION, "8x14x5x5 8x6x8?", "no: " NOT_IN_FRONT},
 
+    CHANNELS("Reorg", "reorg_param { stride: 1 }", ""),
+
     {LAYER("Reshape") XY "reshape_param { shape { dim: [0, 3, 1] } }", "8x3/2", "8x3x1/2"},
     {LAYER("Reshape") XY "reshape_param { shape { dim: [4, 6] } }", "8x3/2", "4x6"},
     {LAYER("Reshape") XY "reshape_param { shape { dim: [2, 12] } }", "8x3/2", "no: it could not"},
     {LAYER("Reshape") XY "reshape_param { shape { dim: [0, 0, 1] } }", "5x8@1", "5x8x1@1"},
     {LAYER("Reshape") XY "reshape_param { shape { dim: [8, 5] } }", "5x8@1", "no: it could not"},
     {LAYER("Reshape") XY "reshape_param { shape { dim: [2, 12] } }", "8x3?", "2x12?"},
+
+    ELEMENTWISE("SELU", ""),
+
+    {LAYER("SPP") XY "spp_param { pyramid_height: 2 }", "8x3x4x4/2", "8x15/2"},
+    {LAYER("SPP") XY "spp_param { pyramid_height: 2 }", "3x8x4x4@1", "no: " NOT_IN_FRONT},
+    {LAYER("SPP") XY "spp_param { pyramid_height: 2 }", "8x3x4x4?", "no: " NOT_IN_FRONT},
 
     {LAYER("Scale") XY, "8x3/2", "8x3/2!"},
     {LAYER("Scale") XY, "5x8x3@1", "no: " RUNS},
@@ -273,6 +302,8 @@ static const struct axes_case {
     {LAYER("Scale") ABY "scale_param { axis: 0 }", "8x3x2/2 8x3/2", "8x3x2/2"},
     {LAYER("Scale") ABY "scale_param { axis: 0 }", "8x3x2/2 8x3", "no: other samples"},
     {LAYER("Scale") ABY, "8x8@1 8?", "no: other samples"},
+
+    CHANNELS("ShuffleChannel", "shuffle_channel_param { group: 3 }", ""),
 
     ELEMENTWISE("Sigmoid", ""),
 

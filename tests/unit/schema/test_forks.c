@@ -83,9 +83,9 @@ static void fields_that_are_refused(void **state)
            "Caffe: write a ReLU layer behind it",
            "", NULL);
     /* what is known of a fork is said instead of a name that looks alike */
-    const struct ls_fork_field *field = ls_fork_field("LayerParameter", "norm_param");
+    const struct ls_fork_field *field = ls_fork_field("LayerParameter", "seg_accuracy_param");
     assert_int_equal(field->effect, LS_FORK_REFUSED);
-    assert_null(ls_fork_field("ConvolutionParameter", "norm_param"));
+    assert_null(ls_fork_field("ConvolutionParameter", "seg_accuracy_param"));
     assert_non_null(ls_fork_type("ROIPooling"));
     assert_null(ls_fork_type("Convolution"));
     for (const struct ls_fork_type *type = ls_fork_types; type->type != NULL; type++)
