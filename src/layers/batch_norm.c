@@ -8,7 +8,8 @@
  * `moving_average_fraction` of themselves at each update, to be divided by the factor.
  *
  * `group`, Lockstep's own, is how many consecutive samples share statistics; 0, the default, is the
- * whole batch, on any number of workers. Layers of the types SyncBN and SyncBatchNorm, by which
+ * whole batch, on any number of workers. The net's `bn_stats_batch_size` (Intel's fork) is that of
+ * layers that say none. Layers of the types SyncBN and SyncBatchNorm, by which
  * others ask for that, are the same.
  *
  * With `scale_bias` (or a filler of theirs) y is scaled and biased: blobs 3 and 4, "scale" and
@@ -25,6 +26,15 @@ static const Lockstep__BatchNormParameter *param_of(const struct ls_layer *layer
     return param != NULL ? param : &defaults;
 }
 
+/* How many samples share statistics: what the layer says, else what the net says for all of them.
+ */
+static uint32_t group_of(const struct ls_layer *layer)
+{
+    const Lockstep__BatchNormParameter *p = param_of(layer);
+    const Lockstep__NetParameter *net = layer->graph->net;
+    return p->has_group || net == NULL ? p->group : net->bn_stats_batch_size;
+}
+
 static int check_fields(const struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__BatchNormParameter *p = param_of(layer);
@@ -32,7 +42,7 @@ static int check_fields(const struct ls_layer *layer, struct ls_error *error)
     if ((failed = ls_normalize_check_kept(layer, error, p, "moving_average_fraction",
                                           p->moving_average_fraction)) != 0)
         status = failed;
-    if ((failed = ls_normalize_check_group(layer, error, p, p->group)) != 0)
+    if ((failed = ls_normalize_check_group(layer, error, p, group_of(layer))) != 0)
         status = failed;
     if (p->has_scale_bias && !p->scale_bias && (p->scale_filler != NULL || p->bias_filler != NULL))
         status = ls_layer_fail(
@@ -76,7 +86,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(ls_layer_begin(layer, error, NULL));
     int fields = check_fields(layer, error);
     state->by_batch = p->has_use_global_stats ? !p->use_global_stats : !test;
-    state->group = p->group;
+    state->group = group_of(layer);
     state->eps = p->eps;
     state->keep = p->moving_average_fraction;
     state->add = 1;

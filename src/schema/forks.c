@@ -85,15 +85,11 @@ static const struct ls_fork_field fields[] = {
     IGNORED("SolverParameter", "show_per_class_result", "SSD"),
 
     RENAMED("LossParameter", "class_weighting", "SegNet", "class_weight"),
+    RENAMED("BatchNormParameter", "stats_batch_size", "Intel Caffe", "group"),
     RENAMED("DataParameter", "shuffle_data", "a fork of Caffe", "shuffle"),
 
-    REFUSED("BatchNormParameter", "stats_batch_size", "Intel Caffe",
-            "batch_norm_param { group: N } takes statistics over groups of N samples"),
     REFUSED("BatchNormParameter", "relu", "Intel Caffe", "write a ReLU layer behind it"),
     REFUSED("ConvolutionParameter", "relu", "Intel Caffe", "write a ReLU layer behind it"),
-    REFUSED("NetParameter", "bn_stats_batch_size", "Intel Caffe",
-            "batch_norm_param { group: N } in each BatchNorm layer takes statistics over groups of "
-            "N samples"),
     REFUSED("DataParameter", "rand_skip_num", "a fork of Caffe", "leave it out"),
     REFUSED("SolverParameter", "rampup_interval", "NVIDIA Caffe",
             "warmup_iter: the same number, and warmup_start: rampup_lr / base_lr"),

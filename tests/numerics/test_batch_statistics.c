@@ -495,6 +495,37 @@ static void a_group_of_one_sample_gives_the_bias_and_no_gradient(void **state)
         }
 }
 
+/* The loss of the second update, with `group` in both norms or, `of_net`, once for the net. */
+static double second_loss(int group, const char *of_net)
+{
+    char *text = strdup(ls_test_net(
+        "batch_statistics", LS_TEST_VALUES({"offset", "0"}, {"batch", "20"},
+                                           {"group", ls_test_text("%d", group)}, {"fields", ""})));
+    assert_non_null(text);
+    for (char *at; group == 0 && (at = strstr(text, "group: 0")) != NULL;)
+        memset(at, ' ', strlen("group: 0"));
+    struct lockstep_solver *solver =
+        load_solver("base_lr: 0.01 lr_policy: 'fixed' max_iter: 100 random_seed: 3\n"
+                    "net_param { %s %s }\n",
+                    of_net, text);
+    free(text);
+    struct training *training = start(solver, 2, NULL, NULL);
+    step(training, 2);
+    const double loss = lockstep_trainer_loss(training->trainer);
+    finish(training);
+    lockstep_solver_free(solver);
+    return loss;
+}
+
+static void the_net_gives_a_group_to_norms_that_have_none(void **state)
+{
+    (void)state;
+    const double of_layers = second_loss(4, "");
+    assert_true(of_layers == second_loss(0, "bn_stats_batch_size: 4"));
+    assert_true(of_layers == second_loss(4, "bn_stats_batch_size: 5"));
+    assert_true(of_layers != second_loss(0, ""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -504,6 +535,7 @@ int main(void)
         cmocka_unit_test(a_repeated_update_advances_the_averages_once),
         cmocka_unit_test(frozen_norms_keep_their_averages),
         cmocka_unit_test(a_group_of_one_sample_gives_the_bias_and_no_gradient),
+        cmocka_unit_test(the_net_gives_a_group_to_norms_that_have_none),
     };
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, SIDE);
     return cmocka_run_group_tests(tests, NULL, NULL);
