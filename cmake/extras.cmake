@@ -16,6 +16,20 @@ if(TARGET lockstep_static)
   ls_programs(examples/library * lockstep_static)
 endif()
 
+# Plugins: shared objects that see lockstep/plugin.h alone. Those of tests/plugins have a mistake each.
+function(ls_plugin name source)
+  add_library(${name} MODULE ${source})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/include)
+  target_compile_options(${name} PRIVATE -Wall -Wextra)
+  set_target_properties(${name} PROPERTIES PREFIX "" C_STANDARD 17 C_EXTENSIONS OFF
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/plugins)
+  target_compile_definitions(${name} PRIVATE ${ARGN})
+endfunction()
+ls_plugin(shrink ${CMAKE_SOURCE_DIR}/examples/plugin/shrink.c)
+foreach(fault RANGE 0 18)
+  ls_plugin(faulty_${fault} ${CMAKE_SOURCE_DIR}/tests/plugins/faulty.c FAULT=${fault})
+endforeach()
+
 # tests/fuzz/fuzz_*.c: with LOCKSTEP_FUZZ (clang) they are fuzzers; in every other build they are
 # tests that read the kept inputs and a fixed number of mutations of them (tests/fuzz/replay.c).
 file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_*.c)

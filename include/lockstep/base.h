@@ -57,6 +57,13 @@ LOCKSTEP_API const char *lockstep_build_info(void);
 /* How many workers a run uses unless told otherwise: the cores that this process may use. */
 LOCKSTEP_API int lockstep_default_workers(void);
 
+/* ---- Plugins ----------------------------------------------------------------------------- */
+
+/* Loads a plugin: a shared object that brings layer types of its own (lockstep/plugin.h), which
+ * definitions may name from then on. It stays loaded until the process ends; one that is loaded
+ * already is left as it is. Each process of a job loads its plugins. */
+LOCKSTEP_API int lockstep_plugin_load(const char *path, struct lockstep_error *error);
+
 /* ---- Definitions ------------------------------------------------------------------------- */
 
 /* A solver with its nets, parsed and checked. */

@@ -42,7 +42,8 @@ void ls_cli_overview(void)
     for (const struct ls_cli_alias *link = ls_cli_links; link->name != NULL; link++)
         printf("  %-15s %s\n", link->name, link->summary);
     puts("\n'lockstep help COMMAND' (or 'lockstep COMMAND --help') lists a command's options,\n"
-         "'lockstep --version' says what this program is built on.\n\n"
+         "'lockstep --version' says what this program is built on. Every command takes\n"
+         "--plugin FILE, also several times: a shared object with layer types of its own.\n\n"
          "example:\n"
          "  lockstep train --solver lenet_solver.prototxt\n\n"
          "exit codes: 0 ok, 1 internal, 2 usage, 3 definition, 4 data, 5 weights or snapshot,\n"
@@ -109,6 +110,45 @@ static bool is_flag(const char *argument, const char *word)
     return argument[0] == '-' && strcmp(argument + (argument[1] == '-' ? 2 : 1), word) == 0;
 }
 
+/* The value of a plugin option at `index`: of "--plugin FILE" (*used 2) or "--plugin=FILE" (1); NULL:
+ * it is something else. */
+static const char *plugin_option(int count, char **arguments, int index, int *used)
+{
+    const char *argument = arguments[index];
+    static const char option[] = "plugin=";
+    if (is_flag(argument, "plugin") && index + 1 < count) {
+        *used = 2;
+        return arguments[index + 1];
+    }
+    argument += argument[0] == '-';
+    argument += argument[0] == '-';
+    if (argument == arguments[index] || strncmp(argument, option, sizeof option - 1) != 0)
+        return NULL;
+    *used = 1;
+    return argument + sizeof option - 1;
+}
+
+/* Every command takes --plugin FILE, several times: the plugins are loaded, in order, and the options
+ * taken out. Returns 0 or the exit code. */
+static int load_plugins(int *count, char **arguments)
+{
+    struct lockstep_error *error = lockstep_error_new();
+    int kept = 0, status = 0;
+    bool options = true;
+    for (int i = 0, used = 1; i < *count; i += used) {
+        options = options && strcmp(arguments[i], "--") != 0;
+        used = 1;
+        const char *file = options ? plugin_option(*count, arguments, i, &used) : NULL;
+        if (file == NULL)
+            arguments[kept++] = arguments[i];
+        else if (status == 0 && (status = lockstep_plugin_load(file, error)) != 0)
+            ls_cli_report(status, error);
+    }
+    *count = kept;
+    lockstep_error_free(error);
+    return status;
+}
+
 static const char *program = "lockstep";
 
 const char *ls_cli_program(void)
@@ -141,5 +181,7 @@ int ls_cli_main(int count, char **arguments)
     const struct ls_cli_command *command = ls_cli_find_command(arguments[1]);
     if (command == NULL)
         return LOCKSTEP_USAGE;
-    return run_command(command, count - 2, arguments + 2);
+    count -= 2;
+    int status = load_plugins(&count, arguments + 2);
+    return status != 0 ? status : run_command(command, count, arguments + 2);
 }

@@ -76,6 +76,13 @@ struct ls_layer_type {
     /* (optional) Fills in what the layer costs (zeros when called), when the backward
      * pass is there. */
     void (*cost)(const struct ls_layer *layer, struct ls_cost *cost);
+    const struct ls_plugin *plugin; /* where it comes from; NULL: it is one of Lockstep's own */
+};
+
+/* A plugin that was loaded (layers/plugins.h). */
+struct ls_plugin {
+    const char *file, *name, *version;
+    const char *hash; /* SHA-256 of the file */
 };
 
 /* What all layers of a graph cost together, forward and backward. */

@@ -16,6 +16,8 @@
 #include "ir/activation.h"
 #include "ir/value.h"
 
+struct ls_error;
+
 /* LS_OP_REORDER and so on: ir/ops.def says what each of them means. */
 enum ls_op_kind {
 #define LS_OP(kind, ...) LS_OP_##kind,
@@ -82,6 +84,17 @@ struct ls_lrn_attr {
     bool within; /* within channels, else across */
     int64_t size;
     float alpha, beta, k;
+};
+
+struct ls_op;
+
+/* What a layer of a plugin computes: a function of the layer's code (layers/plugin.c), which hands
+ * the op's values, plain, to the plugin. */
+struct ls_plugin_attr {
+    int (*run)(const struct ls_op *op, void *const *in, void *const *out, void *scratch,
+               int64_t first_ordinal, struct ls_error *error);
+    const void *instance; /* of the layer, which lives as long as the graph */
+    size_t scratch_bytes;
 };
 
 struct ls_dropout_attr {
@@ -348,6 +361,7 @@ struct ls_op {
         struct ls_constant_attr constant;
         struct ls_window window; /* IM2COL, COL2IM */
         int order[LS_RANK_MAX];  /* PERMUTE */
+        struct ls_plugin_attr plugin;
     } attr;
 };
 

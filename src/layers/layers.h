@@ -7,6 +7,8 @@
 
 /* The type called `name`, or NULL. */
 const struct ls_layer_type *ls_layer_type_find(const char *name);
+/* The types that plugins have brought so far, in the order of loading: the index-th, or NULL. */
+const struct ls_layer_type *ls_layer_type_of_plugin(size_t index);
 /* For one of Caffe's types that is not there: what to use instead, or that it is not there; NULL if
  * Caffe has no such type either. */
 const char *ls_layer_type_hint(const char *name);

@@ -105,6 +105,10 @@ const struct ls_layer_type *ls_layer_type_find(const char *name)
     for (size_t i = 0; ls_layer_types[i] != NULL; i++)
         if (strcmp(ls_layer_types[i]->type, name) == 0)
             return ls_layer_types[i];
+    const struct ls_layer_type *type;
+    for (size_t i = 0; (type = ls_layer_type_of_plugin(i)) != NULL; i++)
+        if (strcmp(type->type, name) == 0)
+            return type;
     return NULL;
 }
 

@@ -165,6 +165,20 @@ static int add_decoders(struct ls_text *text, struct ls_error *error)
     return 0;
 }
 
+/* The layer types of plugins that a net has, by the hashes of their files. */
+static void add_plugins(const struct ls_net *net, struct ls_text *text)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const struct ls_layer_type *type = graph->layers[i]->type;
+        bool told = type->plugin == NULL;
+        for (size_t k = 0; k < i && !told; k++)
+            told = graph->layers[k]->type == type;
+        if (!told)
+            ls_text_format(text, "plugin %s=%.16s\n", type->type, type->plugin->hash);
+    }
+}
+
 /* ---- Making ---------------------------------------------------------------------------------- */
 
 /* Ranks exchange parameters as they lie, also those that only test nets have. */
@@ -197,6 +211,7 @@ static int describe(const struct ls_trainer *trainer, struct ls_text *text, stru
     ls_text_format(text, "functions=%016" PRIx64 "\n", hash_functions(net->options.device));
     if (decodes(net))
         LS_TRY(add_decoders(text, error));
+    add_plugins(net, text);
     return text->failed ? ls_fail_memory(error, "the numeric environment") : 0;
 }
 

@@ -9,6 +9,7 @@
  *     own        the same of Lockstep's own kernels
  *     functions  the same of fillers and learning rates (SLEEF)
  *     decoders   the same of decoded pictures, where training data are pictures
+ *     plugin T   the hash of the file that brings layer type T, where the train net has such layers
  *
  * Its history is a line for each environment that a training has had, with the iteration that it
  * began at: "0 numerics=1, isa=avx2, ...". A training that was never moved has one.

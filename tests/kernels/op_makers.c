@@ -651,6 +651,27 @@ static void make_crop(struct op_scene *scene)
     scene_out(scene, scene->op.kind == LS_OP_CROP ? part : whole);
 }
 
+/* A plugin: y = 2 x, with memory of its own. */
+static int double_numbers(const struct ls_op *op, void *const *in, void *const *out, void *scratch,
+                          int64_t first_ordinal, struct ls_error *error)
+{
+    (void)first_ordinal, (void)error;
+    float *room = scratch;
+    for (int64_t i = 0; i < ls_shape_size(&op->output[0]->shape); i++) {
+        room[0] = ((const float *)in[0])[i];
+        ((float *)out[0])[i] = 2 * room[0];
+    }
+    return 0;
+}
+
+static void make_plugin(struct op_scene *scene)
+{
+    const struct ls_shape x = scene_shape(scene, 1, 4);
+    scene->op.attr.plugin = (struct ls_plugin_attr){.run = double_numbers, .scratch_bytes = 4};
+    scene_in(scene, x, -1, 1);
+    scene_out(scene, x);
+}
+
 static void make_resize(struct op_scene *scene)
 {
     const struct ls_shape x = scene_shape(scene, 4, 4);
@@ -993,6 +1014,8 @@ void (*const op_makers[LS_OP_KINDS])(struct op_scene *scene) = {
     [LS_OP_UNPOOL_BACKWARD] = make_unpool,
     [LS_OP_CROP] = make_crop,
     [LS_OP_CROP_BACKWARD] = make_crop,
+    [LS_OP_PLUGIN] = make_plugin,
+    [LS_OP_PLUGIN_BACKWARD] = make_plugin,
     [LS_OP_ELTWISE] = make_eltwise,
     [LS_OP_ELTWISE_BACKWARD] = make_eltwise,
     [LS_OP_FILL] = make_fill,

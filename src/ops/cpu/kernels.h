@@ -45,6 +45,8 @@
     K(inner_product_data)                                                                          \
     K(inner_product_weights)                                                                       \
     K(pooling_stochastic)                                                                          \
+    K(plugin)                                                                                      \
+    K(plugin_backward)                                                                             \
     K(pooling)                                                                                     \
     K(pooling_backward)                                                                            \
     K(activation)                                                                                  \

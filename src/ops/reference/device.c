@@ -26,9 +26,22 @@ static void record(const struct ls_call *call)
     ls_plain_sums.largest(call->in[0], numbers, call->context->factor.largest, NULL);
 }
 
+static int call_plugin(const struct ls_call *call)
+{
+    return call->op->attr.plugin.run(call->op, call->in, call->out, call->scratch,
+                                     call->context->first_ordinal, call->context->error);
+}
+
+static size_t plugin_scratch(const struct ls_op *op)
+{
+    return op->attr.plugin.scratch_bytes;
+}
+
 static const struct ls_compute ls_ref_gradients[LS_OP_KINDS] = {
     [LS_OP_ACCUMULATE] = {.run = accumulate},
     [LS_OP_RECORD] = {.run = record},
+    [LS_OP_PLUGIN] = {.call = call_plugin, .scratch = plugin_scratch},
+    [LS_OP_PLUGIN_BACKWARD] = {.call = call_plugin, .scratch = plugin_scratch},
 };
 
 /* Tables of all kinds, one behind the other. */
@@ -136,6 +149,8 @@ static int run(const struct ls_prepared *prepared, void *local, void *const *in,
         else
             add_terms(compute, &call);
         round_sums(&call);
+    } else if (compute->call != NULL) {
+        return compute->call(&call);
     } else if (compute->run != NULL) {
         compute->run(&call);
     } else if (compute->count != NULL) {

@@ -62,6 +62,12 @@ int lockstep_mean(const struct lockstep_source_options *source, const char *path
     return fake_answer(fake.convert_status, error);
 }
 
+int lockstep_plugin_load(const char *path, struct lockstep_error *error)
+{
+    fake_note("plugin(%s) ", path);
+    return fake_answer(fake.load_status, error);
+}
+
 int lockstep_convert_weights(const char *from, const char *to,
                              void (*tell)(void *user, const char *line), void *user,
                              struct lockstep_error *error)

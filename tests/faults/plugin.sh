@@ -1,0 +1,77 @@
+#!/bin/bash
+# Plugins: the example trains the same bits in every form; plugins with mistakes (tests/plugins) are
+# told with what is wrong, and never crash the program.
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck source=tests/support/faults.sh
+. "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
+plugins=${LOCKSTEP_BUILD:?}/plugins
+good=$plugins/shrink.so
+
+# plugin_net LAYER: the small net with a layer called "p" between its pool and its inner product.
+plugin_net() {
+    small_net | sed "s/^  name: \"ip\" .*/  name: \"p\" bottom: \"pool\" top: \"p\" $1\n}\nlayer {\n\
+  name: \"ip\" type: \"InnerProduct\" bottom: \"p\" top: \"ip\"/"
+}
+
+# trains STATUS PLUGIN [TEXT...]: trains with it, over what was there before.
+trains() {
+    local status=$1 plugin=$2
+    shift 2
+    expect "$status" "$@" -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 2 --plugin "$plugin"
+}
+
+plugin_net 'type: "Shrink" plugin_param { threshold: 0.02 }' >net.prototxt
+small_solver 'test_interval: 10' >solver.prototxt
+expect 0 '!differ' -- "$LOCKSTEP" verify --solver solver.prototxt --plugin "$good" --workers 1,2,3,5 \
+    --ranks 1,2 --memory full,least --resume random --iterations 8
+expect 0 '!differ' -- "$LOCKSTEP" verify --solver solver.prototxt --plugin "$good" --device reference \
+    --workers 1,3 --iterations 3
+trains 0 "$good"
+expect 0 'accuracy = ' -- "$LOCKSTEP" test --model net.prototxt --weights s_iter_20.safetensors -plugin="$good"
+expect 0 'Shrink' -- "$LOCKSTEP" plan --plugin "$good" --plugin "$good" --solver solver.prototxt
+cp "$good" here.so # a name without a slash is a file, as elsewhere
+trains 0 here.so
+
+# The plugin belongs to what a training's bits depend on.
+cp "$good" other.so
+printf 'x' >>other.so
+expect 8 'plugin Shrink' -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --plugin ./other.so \
+    --resume s_iter_10.safetensors
+
+# What the definition says wrong.
+trains 2 ./missing.so 'missing.so'
+trains 2 "$LOCKSTEP_SOURCE/README.md" 'README.md: .*invalid ELF header'
+expect 2 'plugin' -- "$LOCKSTEP" plan --solver solver.prototxt --plugin
+expect 3 "there is no layer type 'Shrink'.*plugin" -- "$LOCKSTEP" plan --solver solver.prototxt
+plugin_net 'type: "Shrink" plugin_param { treshold: 1 }' >net.prototxt
+trains 3 "$good" 'net.prototxt:21:[0-9]+: p: Shrink has no setting treshold'
+plugin_net 'type: "Shrink" plugin_param { threshold: -1 }' >net.prototxt
+trains 3 "$good" 'p: threshold must be a number of at least 0'
+plugin_net 'type: "Shrink" bottom: "conv"' >net.prototxt
+trains 3 "$good" 'a Shrink layer takes 1 bottoms, not 2'
+
+# It may mix samples; then a batch is one micro-batch.
+plugin_net 'type: "BatchCentre"' >net.prototxt
+trains 0 "$good" "'p' \(BatchCentre\) mixes the samples"
+expect 0 '!differ' -- "$LOCKSTEP" verify --solver solver.prototxt --plugin "$good" --workers 1,3 --iterations 3
+
+# Plugins that cannot be loaded.
+plugin_net 'type: "Twice"' >net.prototxt
+trains 0 "$plugins/faulty_0.so"
+trains 2 "$plugins/faulty_1.so" 'built for version 77 of the interface, and this is 1'
+trains 2 "$plugins/faulty_2.so" 'does not export lockstep_plugin'
+trains 2 "$plugins/faulty_3.so" 'lists no layer types'
+trains 2 "$plugins/faulty_4.so" "there is a layer type 'Convolution' already"
+trains 2 "$plugins/faulty_5.so" "'Twice' lacks setup or forward"
+expect 2 "there is a layer type 'Twice' already" -- "$LOCKSTEP" plan --solver solver.prototxt \
+    --plugin "$plugins/faulty_0.so" --plugin "$plugins/faulty_6.so"
+# Layers that cannot be set up.
+trains 3 "$plugins/faulty_6.so" 'net.prototxt:20:1: p: not today'
+trains 3 "$plugins/faulty_7.so" 'p: axis 0 of top 0 has [0-9]+ rows for [0-9]+ samples.*mistake of the plugin'
+trains 3 "$plugins/faulty_8.so" 'p: the shape of blob 0 cannot be'
+trains 3 "$plugins/faulty_18.so" 'p: x{255}'
+# And what goes wrong in a pass.
+trains 3 "$plugins/faulty_9.so" "p: forward of plugin '.*faulty_9.so' failed: the moon is full" '!Snapshotting'
+trains 3 "$plugins/faulty_10.so" "p: backward of plugin .* failed: it does not say why"
+trains 3 "$plugins/faulty_11.so" 'p: forward of plugin .* not finite of numbers that are'
+finish
