@@ -20,11 +20,8 @@ enum ls_purpose {
     LS_RANDOM_DATA = 6,    /* synthetic samples: (sample index, draw / 4) */
     LS_RANDOM_TEST = 7,    /* test programs */
     LS_RANDOM_AUDIT = 8,   /* what is audited: (update, run of micro-batches) */
-<<<<<<< HEAD
     LS_RANDOM_POOLING = 9, /* counter: (sample ordinal, element of the top's sample / 4) */
-=======
     LS_RANDOM_PLUGIN = 30, /* layers of plugins, which choose the counter */
->>>>>>> a1193a3 (Plugins: layer types of one's own)
 };
 
 /* The key of one use: `name` is the layer's (or parameter's) name. */
