@@ -65,6 +65,34 @@ static const struct error_case {
     {LAYER("Embed") XY "embed_param { num_output: 2 input_dim: 16777217 }", "4",
      "l: input_dim 16777217 is more than the 16777216 that an index can name", NULL},
 
+    {LAYER("LSTM") "bottom: 'x' bottom: 'k' top: 'y'", "4x2x3@1 4x2@1", "l: num_output is missing",
+     NULL},
+    {LAYER("LSTM") "bottom: 'x' bottom: 'k' top: 'y' recurrent_param { num_output: 1000000000 }",
+     "4x2x3@1 4x2@1", "l: num_output must be 1 to 536870911", NULL},
+    {LAYER("LSTM") "bottom: 'x' bottom: 'k' top: 'y' recurrent_param { num_output: 4 }",
+     "4x2x3@1 3x2@1", "l: its bottom 'k' must be steps x sequences, as bottom 0, but is 3 2 (6)",
+     NULL},
+    {LAYER("LSTM") "bottom: 'x' bottom: 'k' top: 'y' recurrent_param { num_output: 4 }",
+     "4x2x3 4x2",
+     "l: its bottom 'x' must be steps x sequences x ..., with the samples of the batch along axis "
+     "1; they lie along axis 0",
+     NULL},
+    {LAYER("LSTM") "bottom: 'x' bottom: 'k' bottom: 's' bottom: 'h' top: 'y' "
+                   "recurrent_param { num_output: 4 }",
+     "4x2x3@1 4x2@1 2x5 1x2x4@1", "l: it has 2 or 3 bottoms (x, cont, perhaps x_static), not 4",
+     NULL},
+    {LAYER("GRU") "bottom: 'x' bottom: 'k' bottom: 'h' top: 'y' "
+                  "recurrent_param { num_output: 4 expose_hidden: true }",
+     "4x2x3@1 4x2@1 1x2x4@1", "l: with expose_hidden it has 2 tops, not 1", NULL},
+    {LAYER("RNN") "bottom: 'x' bottom: 'k' bottom: 'h' top: 'y' top: 'z' "
+                  "recurrent_param { num_output: 4 expose_hidden: true }",
+     "4x2x3@1 4x2@1 1x2x5@1",
+     "l: its bottom 'h' must be 1 x sequences x num_output, but is 1 2 5 (10)", NULL},
+    {LAYER("LSTMUnit") "bottom: 'c' bottom: 'x' bottom: 'k' top: 'y' top: 'z'",
+     "1x2x3@1 1x2x6@1 1x2@1",
+     "l: its bottom 'x' must be 1 x sequences x 4 times the numbers of bottom 0, but is 1 2 6 (12)",
+     NULL},
+
     {CONV "}", "2x3x8x8", "l: kernel_size is missing", NULL},
     {LAYER("Convolution") XY, "2x3x8x8", "l: num_output is missing", NULL},
     {LAYER("Convolution") XY "convolution_param { num_output: 0 kernel_size: 1 }", "2x3x8x8",
