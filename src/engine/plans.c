@@ -154,7 +154,8 @@ static enum ls_gathering plans_gathering(const struct ls_net *net, bool first)
     return net->gathers ? LS_GATHER_ALWAYS : LS_GATHER_NEVER;
 }
 
-/* What goes on from one window to the next has one size, whatever sizes samples have. */
+/* What goes on from one window to the next has one size, whatever sizes samples have; a state of
+ * the batch, however many samples it has. */
 static int plans_check_states(const struct ls_net *net, const struct ls_graph *graph,
                               struct ls_error *error)
 {
@@ -165,7 +166,8 @@ static int plans_check_states(const struct ls_net *net, const struct ls_graph *g
         const struct ls_value *known = first->sample_states[i].value;
         struct ls_shape shape = state->value->shape;
         char is[160], was[160];
-        shape.dim[known->sample_axis] = known->shape.dim[known->sample_axis];
+        if (!ls_layer_is_mixed(state->layer, state->value))
+            shape.dim[known->sample_axis] = known->shape.dim[known->sample_axis];
         if (ls_shape_equal(&shape, &known->shape))
             continue;
         status = ls_layer_fail(state->layer, error, NULL, NULL,

@@ -37,6 +37,7 @@ static struct ls_state_tensor sample_states_describe(const struct ls_sample_stat
     tensor.run = (size_t)ls_value_sample_size(value) / tensor.runs * ls_dtype_size(value->type);
     tensor.shape.dim[value->sample_axis] = rows * value->rows;
     tensor.bytes = tensor.runs * (size_t)rows * tensor.run;
+    tensor.whole = ls_layer_is_mixed(state->layer, value);
     return tensor;
 }
 
@@ -166,7 +167,7 @@ int ls_sample_states_recall(const struct ls_sample_states *states, int state, in
 {
     const struct ls_state_tensor *tensor = &states->tensors[state];
     const unsigned char *old = states->copy[states->old];
-    const size_t bytes = (size_t)samples * tensor->run;
+    const size_t bytes = (tensor->whole ? 1 : (size_t)samples) * tensor->run;
     for (size_t part = 0; part < tensor->runs; part++)
         LS_TRY(states->memory->copy(stream, (unsigned char *)value + part * bytes,
                                     old + sample_states_at(states, tensor, part, row), bytes,
@@ -180,7 +181,7 @@ int ls_sample_states_keep(const struct ls_sample_states *states, int state, int6
 {
     const struct ls_state_tensor *tensor = &states->tensors[state];
     unsigned char *new = states->copy[!states->old];
-    const size_t bytes = (size_t)samples * tensor->run;
+    const size_t bytes = (tensor->whole ? 1 : (size_t)samples) * tensor->run;
     for (size_t part = 0; part < tensor->runs; part++)
         LS_TRY(states->memory->copy(stream, new + sample_states_at(states, tensor, part, row),
                                     (const unsigned char *)value + part * bytes, bytes, error));

@@ -24,6 +24,8 @@ struct ls_state_tensor {
     size_t offset, bytes; /* in a copy */
     size_t runs;          /* in how many parts a sample lies: places of the axes in front */
     size_t run;           /* bytes of one part */
+    bool whole; /* of the batch, which is its one sample (ls_layer_is_mixed): it lies in the first
+                   row of the batch */
 };
 
 struct ls_sample_states {

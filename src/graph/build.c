@@ -440,7 +440,8 @@ static int check_states(const struct ls_graph *graph, struct ls_error *error)
             return ls_fail(error, LOCKSTEP_INTERNAL, state->name, NULL,
                            "a state per sample has no samples");
         if (state->value->shape.dim[state->value->sample_axis] !=
-            state->value->rows * graph->samples)
+                state->value->rows * graph->samples &&
+            !ls_layer_is_mixed(state->layer, state->value))
             return ls_layer_fail(state->layer, error, NULL, NULL, NULL,
                                  "keeps '%s' for each sample, but reads rows that are no samples: "
                                  "a layer before it mixes them",

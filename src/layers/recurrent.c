@@ -21,14 +21,20 @@ static int fail_shape(const struct ls_layer *layer, struct ls_error *error, int 
                          wanted, ls_shape_text(&layer->bottom[bottom]->shape, text, sizeof text));
 }
 
-/* Bottoms 0 and 1, x and cont. */
+/* Bottoms 0 and 1, x and cont. Where samples are not sequences, as records that are steps, cells
+ * mix them. */
 static int check_sequences(const struct ls_layer *layer, struct ls_error *error)
 {
-    const struct ls_value *x = layer->bottom[0];
+    struct ls_value *x = layer->bottom[0];
     const struct ls_shape *cont = &layer->bottom[1]->shape;
     if (x->shape.rank < 2)
         return fail_shape(layer, error, 0, "steps x sequences x ...");
-    if (x->sample_axis != 1)
+    const bool mixes = x->sample_axis != 1 && ls_layer_mix(layer);
+    if (mixes && x->sample_axis < 0) { /* its one sample is the batch */
+        x->sample_axis = 0;
+        x->rows = x->shape.dim[0];
+    }
+    if (x->sample_axis != 1 && !mixes)
         return ls_layer_fail(layer, error, NULL, "bottom",
                              "tensor { sample_axis: 1 } of a Data layer that reads arrays, or "
                              "sample_axis: 1 of an Input layer, says that samples are sequences",
@@ -37,15 +43,16 @@ static int check_sequences(const struct ls_layer *layer, struct ls_error *error)
                              x->name, x->sample_axis);
     if (cont->rank != 2 || cont->dim[0] != x->shape.dim[0] || cont->dim[1] != x->shape.dim[1])
         return fail_shape(layer, error, 1, "steps x sequences, as bottom 0");
-    return ls_layer_check_alike(layer, error, 1);
+    return mixes ? 0 : ls_layer_check_alike(layer, error, 1);
 }
 
 /* x_static: a row for each sequence. */
 static int check_static(const struct ls_layer *layer, int bottom, struct ls_error *error)
 {
     const struct ls_value *x = layer->bottom[0], *fixed = layer->bottom[bottom];
-    if (fixed->shape.rank < 1 || fixed->sample_axis != 0 || fixed->rows != x->rows ||
-        fixed->shape.dim[0] != x->shape.dim[1])
+    const bool fits = fixed->shape.rank >= 1 && fixed->shape.dim[0] == x->shape.dim[1];
+    const bool alike = x->sample_axis == 1 && fixed->sample_axis == 0 && fixed->rows == x->rows;
+    if (!fits || (!alike && !ls_layer_mix(layer)))
         return fail_shape(layer, error, bottom,
                           "sequences x ..., with the samples of the batch along axis 0");
     return 0;
@@ -58,6 +65,8 @@ static int check_start(const struct ls_layer *layer, int bottom, struct ls_error
     if (shape->rank != 3 || shape->dim[0] != 1 || shape->dim[1] != state->attr.rows ||
         shape->dim[2] != state->attr.hidden)
         return fail_shape(layer, error, bottom, "1 x sequences x num_output");
+    if (layer->bottom[0]->sample_axis != 1) /* mixed anyway */
+        return 0;
     return ls_layer_check_alike(layer, error, bottom);
 }
 

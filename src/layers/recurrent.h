@@ -4,8 +4,9 @@
  * and 1 where it goes on; (x_static [N, ...], put in at every step); with expose_hidden the state
  * in front of the first step, h0 [1, N, H], and of LSTM c0 [1, N, H] behind it. Tops: o [T, N, H],
  * and with expose_hidden the state behind the last step. Samples are sequences: they lie along axis
- * 1. Without expose_hidden the state goes on from each update to the next one, sequence by
- * sequence, as state per sample (docs/numerics.md, section 15). Caffe's recurrent_param.
+ * 1. (Where they lie otherwise, as records that are steps, the cells mix them: ls_layer_mix.)
+ * Without expose_hidden the state goes on from each update to the next one, sequence by sequence,
+ * as state per sample (docs/numerics.md, section 15). Caffe's recurrent_param.
  *
  * The products of x of all steps are one, and so are the gradients of weights; the sums of all
  * products have a declared order (docs/numerics.md, section 17).

@@ -1,6 +1,8 @@
 /* Recurrent layers: trainings with states that go on from update to update have the same bytes on
  * any number of workers and ranks, in any memory, from any snapshot, in FP32 and BF16, and learn.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+
 #include "base/random.h"
 #include "support/npy_files.h"
 #include "trainings/ranks.h"
@@ -117,6 +119,82 @@ static void same_bytes_in_less_memory(void **state)
     }
 }
 
+/* ---- Records that are steps ------------------------------------------------------------------ */
+
+enum { WINDOWS = 4, STREAMS = 3 };
+
+/* The same windows of three streams: once a record is a step of all streams, once a window of one.
+ */
+static void write_streams(void)
+{
+    static float steps[WINDOWS][STEPS][STREAMS][INPUTS], windows[WINDOWS][STREAMS][STEPS][INPUTS];
+    static float step_cont[WINDOWS][STEPS][STREAMS], window_cont[WINDOWS][STREAMS][STEPS];
+    static int32_t step_class[WINDOWS][STEPS][STREAMS], window_class[WINDOWS][STREAMS][STEPS];
+    const uint64_t key = ls_random_key(1, LS_RANDOM_TEST, "streams");
+    for (int i = 0; i < WINDOWS * STEPS * STREAMS; i++) {
+        const int w = i / STEPS / STREAMS, t = i / STREAMS % STEPS, n = i % STREAMS;
+        for (int k = 0; k < INPUTS; k++)
+            steps[w][t][n][k] = windows[w][n][t][k] =
+                ls_random_uniform(key, (uint64_t)k, (uint64_t)i) - 0.5F;
+        step_cont[w][t][n] = window_cont[w][n][t] = ls_random_below(key, 20, (uint64_t)i, 6) > 0;
+        step_class[w][t][n] = window_class[w][n][t] =
+            (int32_t)ls_random_below(key, 21, (uint64_t)i, 4);
+    }
+    write_npy(ls_test_path("x0.npy"), "<f4", "(20, 3, 6)", steps, sizeof steps);
+    write_npy(ls_test_path("cont0.npy"), "<f4", "(20, 3)", step_cont, sizeof step_cont);
+    write_npy(ls_test_path("class0.npy"), "<i4", "(20, 3)", step_class, sizeof step_class);
+    write_npy(ls_test_path("x1.npy"), "<f4", "(12, 5, 6)", windows, sizeof windows);
+    write_npy(ls_test_path("cont1.npy"), "<f4", "(12, 5)", window_cont, sizeof window_cont);
+    write_npy(ls_test_path("class1.npy"), "<i4", "(12, 5)", window_class, sizeof window_class);
+}
+
+static struct lockstep_solver *make_streams(int axis)
+{
+    const char *batch = ls_test_text("%d", axis == 0 ? STEPS : STREAMS);
+    return load_solver(
+        "base_lr: 0.5 momentum: 0.9 lr_policy: 'fixed' max_iter: 300\n"
+        "random_seed: 3 net_param { %s }\n",
+        ls_test_net("recurrent_streams",
+                    LS_TEST_VALUES({"axis", ls_test_text("%d", axis)}, {"batch", batch})));
+}
+
+static void records_that_are_steps_train_as_sequences_do(void **state)
+{
+    (void)state;
+    double loss[2][9];
+    write_streams();
+    for (int axis = 0; axis < 2; axis++) {
+        struct lockstep_solver *solver = make_streams(axis);
+        struct training *training = start(solver, 1, NULL, NULL);
+        for (int i = 0; i < 9; i++) {
+            step(training, 1);
+            loss[axis][i] = lockstep_trainer_loss(training->trainer);
+        }
+        finish(training);
+        lockstep_solver_free(solver);
+    }
+    for (int i = 0; i < 9; i++)
+        if (!(fabs(loss[0][i] - loss[1][i]) <= 1e-5 * loss[0][i]))
+            fail_msg("update %d: %.9g, and %.9g where records are sequences", i, loss[0][i],
+                     loss[1][i]);
+}
+
+static void records_that_are_steps_give_the_same_bytes(void **state)
+{
+    (void)state;
+    static const int workers[] = {1, 2, 3, 5};
+    struct lockstep_solver *solver = make_streams(0);
+    struct lockstep_error *error = lockstep_error_new();
+    if (verify_workers(solver, workers, 4, 5, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    lockstep_error_free(error);
+    const struct bytes expected = run_alone(solver, 5);
+    struct job job = {.solver = solver, .ranks = 2, .workers = {1, 1}, .updates = 5};
+    check_job(&job, expected, "two ranks");
+    free(expected.data);
+    lockstep_solver_free(solver);
+}
+
 static void loss_goes_down(void **state)
 {
     (void)state;
@@ -133,6 +211,8 @@ int main(void)
         cmocka_unit_test(same_bytes_on_ranks),
         cmocka_unit_test(same_bytes_from_a_snapshot),
         cmocka_unit_test(same_bytes_in_less_memory),
+        cmocka_unit_test(records_that_are_steps_train_as_sequences_do),
+        cmocka_unit_test(records_that_are_steps_give_the_same_bytes),
         cmocka_unit_test(loss_goes_down),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
