@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "base/names.h"
 #include "base/text.h"
+#include "graph/debug.h"
 #include "ir/layer.h"
 #include "layers/layers.h"
 
@@ -495,6 +496,8 @@ static int build(struct builder *builder)
     if (builder->round_inputs)
         ls_graph_round_inputs(builder->graph);
     ls_graph_rewrite(builder->graph);
+    if (builder->net->debug_info && builder->graph->training && !builder->graph->failed)
+        ls_graph_add_debug(builder->graph);
     return builder->graph->failed ? ls_fail_memory(builder->error, "the graph") : 0;
 }
 

@@ -52,6 +52,7 @@ void ls_graph_free(struct ls_graph *graph)
     ls_free(graph->inputs);
     ls_free(graph->metrics);
     ls_free(graph->ignored);
+    ls_free(graph->debug);
     ls_free(graph->normalizers);
     ls_free(graph->syncs);
     ls_free(graph->sample_states);

@@ -72,6 +72,14 @@ struct ls_ignored {
     const char *field;
 };
 
+/* A figure of debug_info: the mean absolute value of a top, or of the gradient of a bottom. */
+struct ls_debug_figure {
+    const struct ls_layer *layer;
+    int blob; /* which top, or bottom */
+    bool gradient;
+    int offset; /* record[offset]: the sum; behind it the number of elements */
+};
+
 struct ls_graph {
     int phase;              /* LOCKSTEP__PHASE__TRAIN or _TEST */
     int64_t samples;        /* in the micro-batch that this graph is for */
@@ -113,6 +121,8 @@ struct ls_graph {
 
     struct ls_ignored *ignored;
     size_t ignored_count, ignored_capacity;
+    struct ls_debug_figure *debug; /* with debug_info alone */
+    size_t debug_count, debug_capacity;
 
     bool backward;               /* layers are emitting backward ops now */
     struct ls_layer *emitting;   /* the layer that ops are attributed to */

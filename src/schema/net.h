@@ -18,6 +18,7 @@ struct ls_net_definition {
     struct ls_definition *definition;
     Lockstep__Precision precision; /* the solver's: of layers that do not say their own */
     bool portable;                 /* the same: the solver's algorithm is PORTABLE */
+    bool debug_info;               /* the same: blobs and gradients are measured */
     int32_t test_iter; /* of a solver's test net: batches to test; 0: every sample once */
     const Lockstep__NetParameter *all; /* with the layers of all states */
     /* Not 0: problems of reading it, which have been reported. Layers are damaged then
@@ -36,7 +37,7 @@ struct ls_net_state {
 
 /* Filters a net of `definition` (already upgraded) by Caffe's rules: a layer with include rules is
  * there if any of them holds, one with exclude rules unless any of them holds; both together are
- * an error, and so are a layer's `phase` that is not the net's and debug_info. A rule holds if
+ * an error, and so are a layer's `phase` that is not the net's. A rule holds if
  * everything that it says does. The result shares its parts with the original. */
 int ls_net_filter(struct ls_definition *definition, const Lockstep__NetParameter *net,
                   const struct ls_net_state *state, struct ls_net_definition *out,

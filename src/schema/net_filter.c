@@ -101,9 +101,6 @@ static int check_net(const struct ls_definition *definition, const Lockstep__Net
                      struct ls_error *error)
 {
     int status = 0;
-    if (net->debug_info)
-        status = refuse(definition, net, "debug_info", "leave it out", error,
-                        "debug_info is not supported");
     for (size_t i = 0; i < net->n_layer; i++) {
         const Lockstep__LayerParameter *layer = net->layer[i];
         if (layer->n_include > 0 && layer->n_exclude > 0)

@@ -175,9 +175,6 @@ static int check_refused(struct ls_solver_reading *reading)
 {
     const Lockstep__SolverParameter *solver = reading->solver;
     int status = 0;
-    if (solver->debug_info)
-        status =
-            ls_solver_problem(reading, "debug_info", "leave it out", "debug_info is not supported");
     if (solver->has_clip_gradients && solver->clip_gradients == 0)
         status = ls_solver_problem(reading, "clip_gradients",
                                    "leave it out for no limit, or name the largest norm",
@@ -221,6 +218,8 @@ static int check_rest(struct ls_solver_reading *reading)
                          "weight_average.decay must be at least 0 and below 1, not %g",
                          (double)average->decay);
     }
+    if (solver->debug_info && solver->display == 0)
+        ls_solver_warn(reading, "debug_info", "debug_info does nothing without display");
     if (solver->snapshot_diff && !solver->has_snapshot_format)
         ls_solver_warn(
             reading, "snapshot_diff",

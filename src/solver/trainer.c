@@ -20,6 +20,7 @@
 #include "solver/audits.h"
 #include "solver/chain.h"
 #include "solver/data.h"
+#include "solver/debug_info.h"
 #include "solver/environment.h"
 #include "solver/events.h"
 #include "solver/fit.h"
@@ -324,6 +325,7 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
         ls_figures_loss(ls_net_graph(trainer->train), trainer->figures.totals.record);
     set_rule(trainer);
     LS_TRY(find_penalty(trainer, error));
+    LS_TRY(ls_debug_info_tell(trainer, error));
     LS_TRY(clip(trainer, error));
     struct ls_update_request request = {.rule = rule_for, .user = trainer};
     trainer->torn = true;

@@ -118,7 +118,6 @@ solver 'clip_gradients: 0' '^lockstep: solver.prototxt:9:1: clip_gradients 0'
 solver 'type: "Adamm"' "^lockstep: solver.prototxt:9:1: unknown solver type 'Adamm'.*'Adam'"
 solver 'type: "AdaGrad"' "momentum cannot be used with type 'AdaGrad'"
 solver 'type: "RMSProp"' "momentum cannot be used with type 'RMSProp'"
-solver 'debug_info: true' 'debug_info is not supported'
 solver 'max_epoch: 3' 'both max_iter and max_epoch are given'
 solver 'momentum: 0.9' "field 'momentum' is given twice; .* solver.prototxt:3:1"
 solver 'test_interval: 10 snapshot_best: "accurasy"' \

@@ -193,9 +193,6 @@ static void both_kinds_of_rules_are_refused(void **state)
 static void another_phase_of_a_layer_is_refused(void **state)
 {
     (void)state;
-    fails_with("debug_info: true\nlayer { name: 'a' phase: TEST }\n"
-               "layer { name: 'b' phase: TEST include { phase: TEST } }",
-               LOCKSTEP__PHASE__TRAIN, "net:1:1: debug_info is not supported. hint: leave it out");
     fails_with("layer { name: 'a' phase: TEST }\n"
                "layer { name: 'b' phase: TEST include { phase: TEST } }",
                LOCKSTEP__PHASE__TRAIN,

@@ -264,14 +264,10 @@ static void refused_and_missing(void **state)
                                       "another rate\n"
                                       "S: the solver does not say how long to train. hint: write "
                                       "max_iter or max_epoch");
-    fails_with(BASE "\nsnapshot_diff: true\nsnapshot_format: HDF5\ndebug_info: true\n"
-                    "clip_gradients: 0\nmax_epoch: 3",
-               "S:6:1: both max_iter and max_epoch are given. hint: keep one of them\n"
-               "S:4:1: debug_info is not supported. hint: leave it out\n"
-               "S:5:1: clip_gradients 0 would make every gradient 0. hint: leave it out for no "
+    fails_with(BASE "\nclip_gradients: 0\nmax_epoch: 3",
+               "S:3:1: both max_iter and max_epoch are given. hint: keep one of them\n"
+               "S:2:1: clip_gradients 0 would make every gradient 0. hint: leave it out for no "
                "limit, or name the largest norm");
-    fails_with("net_param {\n debug_info: true } base_lr: 1 lr_policy: 'fixed' max_iter: 9",
-               "S:2:2: debug_info is not supported. hint: leave it out");
     fails_with(BASE "\nsnapshot_best: 'accuracy' test_on_train: 100",
                "S:2:1: snapshot_best needs a test net. hint: say when: test_interval\n"
                "S:2:27: test_on_train needs a test interval. hint: say when: test_interval");

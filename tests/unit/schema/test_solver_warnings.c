@@ -195,7 +195,7 @@ static void the_schema_is_that_of_caffe(void **state)
             sample[i].name);
     unsigned caffes = 0;
     for (unsigned i = 0; i < lockstep__layer_parameter__descriptor.n_fields; i++)
-        caffes += lockstep__layer_parameter__descriptor.fields[i].id < 10000;
+        caffes += lockstep__layer_parameter__descriptor.fields[i].id <= 148; /* behind: forks */
     assert_int_equal(caffes, 11 + 49);
 }
 
