@@ -245,6 +245,11 @@ struct ls_argmax_attr {
     bool values; /* the numbers instead of their places; axis -1: behind the places */
 };
 
+struct ls_regions_attr {
+    int64_t bins[2]; /* of a region: down, across */
+    float scale;     /* positions of x that one position of the regions' coordinates is */
+};
+
 struct ls_fill_attr {
     const Lockstep__FillerParameter *filler; /* NULL: the constant `value` */
     float value;
@@ -346,6 +351,7 @@ struct ls_op {
         struct ls_reduction_attr reduction;
         struct ls_argmax_attr argmax;
         struct ls_fill_attr fill;
+        struct ls_regions_attr regions;
         struct ls_batch_norm_attr batch_norm;
         struct ls_scale_attr scale;
         struct ls_normalize_attr normalize;

@@ -13,6 +13,7 @@
     LAYER(bn)                                                                                      \
     LAYER(bnll)                                                                                    \
     LAYER(batch_norm)                                                                              \
+    LAYER(batch_reindex)                                                                           \
     LAYER(bias)                                                                                    \
     LAYER(clip)                                                                                    \
     LAYER(concat)                                                                                  \
@@ -51,10 +52,13 @@
     LAYER(multinomial_logistic_loss)                                                               \
     LAYER(normalize_length)                                                                        \
     LAYER(prelu)                                                                                   \
+    LAYER(ps_roi_pooling)                                                                          \
+    LAYER(parameter)                                                                               \
     LAYER(permute)                                                                                 \
     LAYER(pooling)                                                                                 \
     LAYER(power)                                                                                   \
     LAYER(rnn)                                                                                     \
+    LAYER(roi_pooling)                                                                             \
     LAYER(relu)                                                                                    \
     LAYER(relu6)                                                                                   \
     LAYER(reduction)                                                                               \
@@ -116,15 +120,11 @@ const struct ls_layer_type *ls_layer_type_find(const char *name)
 static const struct {
     const char *name, *hint;
 } others[] = {
-    {"BatchReindex",
-     "it picks samples from all over the batch, which lie in different micro-batches on different "
-     "workers; the order of a data set is its Data layer's"},
     {"DenseImageData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
     {"Filter", "it drops samples by their values, so that what a micro-batch holds would depend on "
                "the data; a loss with ignore_label leaves samples out"},
     {"HDF5Output", NULL},
     {"ImageSegData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
-    {"Parameter", NULL},
     {"Python", NULL},
     {"WindowData", "a Data layer with backend: IMAGES reads list files and folders of pictures"},
 };

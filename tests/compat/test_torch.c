@@ -12,9 +12,10 @@
 #include "support/support.h"
 
 /* Names of files under tests/compat/cases. */
-static const char *const files[] = {
-    "networks",      "functions", "layers",       "losses",  "solvers", "spatial",   "shapes",
-    "normalization", "residual",  "segmentation", "volumes", "pairs",   "recurrent", "forks"};
+static const char *const files[] = {"networks",  "functions",    "layers",  "losses",
+                                    "solvers",   "spatial",      "shapes",  "normalization",
+                                    "residual",  "segmentation", "volumes", "pairs",
+                                    "recurrent", "forks",        "mixing"};
 enum { FILES = sizeof files / sizeof *files };
 static const char *device, *isa;
 

@@ -937,6 +937,81 @@ static void make_recurrent(struct op_scene *scene)
     some_out(scene, lstm && scene_draw(scene, 0, 1), last);
 }
 
+/* ---- Rows and regions by number ---------------------------------------------------------------
+ */
+
+static void make_pick(struct op_scene *scene)
+{
+    const struct ls_shape x = scene_shape(scene, 1, 4);
+    struct ls_shape y = x;
+    y.dim[0] = scene_draw(scene, 1, 9);
+    const struct ls_shape index = {1, {y.dim[0]}};
+    scene_in(scene, scene->op.kind == LS_OP_PICK ? x : y, -1, 1);
+    scene_labels(scene, index, 0, (int)x.dim[0] - 1);
+    scene_out(scene, scene->op.kind == LS_OP_PICK ? y : x);
+}
+
+/* Some lie outside of their picture, some begin behind their end. */
+static void put_regions(struct op_scene *scene, int64_t regions, const struct ls_shape *x)
+{
+    const struct ls_shape shape = {2, {regions, 5}};
+    const float length = (float)(x->dim[2] > x->dim[3] ? x->dim[2] : x->dim[3]);
+    float *number = scene_in(scene, shape, 0, 1);
+    for (int64_t r = 0; r < regions; r++, number += 5) {
+        number[0] = floorf(number[0] * (float)x->dim[0]);
+        for (int k = 1; k < 5; k++)
+            number[k] = (number[k] * 1.5F - 0.25F) * length / scene->op.attr.regions.scale;
+    }
+}
+
+/* What the maximum over regions x leaves for its gradient. */
+static void put_region_winners(struct op_scene *scene, const struct ls_shape *x,
+                               const struct ls_shape *y)
+{
+    struct op_scene forward = {.round = scene->round};
+    struct op_result result;
+    forward.op.kind = LS_OP_REGION_MAX;
+    forward.op.attr = scene->op.attr;
+    scene_in(&forward, *x, -1, 1);
+    put_regions(&forward, y->dim[0], x);
+    scene_out(&forward, *y);
+    scene_out(&forward, *y)->type = LS_I32;
+    scene_run(&forward, reference_device(), &ls_layout_plain, &result);
+    float *index = scene_in(scene, *y, 0, 1);
+    scene->in[scene->op.inputs - 1]->type = LS_I32;
+    memcpy(index, result.out[1], (size_t)ls_shape_size(y) * sizeof *index);
+    /* Its regions are those of the winners. */
+    const struct ls_shape shape = {2, {y->dim[0], 5}};
+    float *numbers = scene_in(scene, shape, 0, 1);
+    memcpy(numbers, forward.plain[1], (size_t)ls_shape_size(&shape) * sizeof *numbers);
+    result_free(&result);
+    scene_free(&forward);
+}
+
+static void make_regions(struct op_scene *scene)
+{
+    static const float scales[] = {1, 0.5F, 0.0625F, 0.3F};
+    const enum ls_op_kind kind = scene->op.kind;
+    const bool maximum = kind == LS_OP_REGION_MAX || kind == LS_OP_REGION_MAX_BACKWARD;
+    struct ls_regions_attr *attr = &scene->op.attr.regions;
+    *attr = (struct ls_regions_attr){{scene_draw(scene, 1, 3), scene_draw(scene, 1, 3)},
+                                     scales[scene_draw(scene, 0, 3)]};
+    const int64_t planes = scene_draw(scene, 1, 5), bins = attr->bins[0] * attr->bins[1];
+    const struct ls_shape x = {4,
+                               {scene_draw(scene, 1, 3), maximum ? planes : planes * bins,
+                                scene_draw(scene, 1, 7), scene_draw(scene, 1, 7)}};
+    const struct ls_shape y = {4, {scene_draw(scene, 1, 6), planes, attr->bins[0], attr->bins[1]}};
+    const bool forward = kind == LS_OP_REGION_MAX || kind == LS_OP_REGION_AVERAGE;
+    scene_in(scene, forward ? x : y, -1, 1);
+    if (kind == LS_OP_REGION_MAX_BACKWARD)
+        put_region_winners(scene, &x, &y);
+    else
+        put_regions(scene, y.dim[0], &x);
+    scene_out(scene, forward ? y : x);
+    if (kind == LS_OP_REGION_MAX && scene_draw(scene, 0, 2) > 0)
+        scene_out(scene, y)->type = LS_I32;
+}
+
 /* ---- The table --------------------------------------------------------------------------------
  */
 
@@ -1016,6 +1091,12 @@ void (*const op_makers[LS_OP_KINDS])(struct op_scene *scene) = {
     [LS_OP_CROP_BACKWARD] = make_crop,
     [LS_OP_PLUGIN] = make_plugin,
     [LS_OP_PLUGIN_BACKWARD] = make_plugin,
+    [LS_OP_PICK] = make_pick,
+    [LS_OP_PICK_BACKWARD] = make_pick,
+    [LS_OP_REGION_MAX] = make_regions,
+    [LS_OP_REGION_MAX_BACKWARD] = make_regions,
+    [LS_OP_REGION_AVERAGE] = make_regions,
+    [LS_OP_REGION_AVERAGE_BACKWARD] = make_regions,
     [LS_OP_ELTWISE] = make_eltwise,
     [LS_OP_ELTWISE_BACKWARD] = make_eltwise,
     [LS_OP_FILL] = make_fill,

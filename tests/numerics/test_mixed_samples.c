@@ -161,6 +161,61 @@ static void a_last_batch_that_shapes_do_not_fit_is_told_at_the_start(void **stat
     lockstep_solver_free(solver);
 }
 
+/* Numbers that name no row, and regions that are nowhere, end a training before weights change, and
+ * the message says which they are. */
+static void numbers_that_name_nothing_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *layer, *filler, *text;
+    } cases[] = {
+        {"type: 'BatchReindex' bottom: 'x' bottom: 'numbers'", "value: 3",
+         "entry 0 of 'numbers' names row 3, but there are 3, 0 to 2"},
+        {"type: 'BatchReindex' bottom: 'x' bottom: 'numbers'", "value: -1", "names row -1"},
+        {"type: 'BatchReindex' bottom: 'x' bottom: 'numbers'", "value: nan", "names row nan"},
+        {"type: 'ROIPooling' bottom: 'x' bottom: 'regions' roi_pooling_param { pooled_h: 2 "
+         "pooled_w: 2 }",
+         "value: 7", "entry 0 of 'regions' names picture 7, but there are 3, 0 to 2"},
+        {"type: 'PSROIPooling' bottom: 'x' bottom: 'regions' psroi_pooling_param { "
+         "spatial_scale: 1 output_dim: 2 group_size: 1 }",
+         "value: 2.5", NULL},
+        {"type: 'ROIPooling' bottom: 'x' bottom: 'edges' roi_pooling_param { pooled_h: 2 "
+         "pooled_w: 2 }",
+         "value: inf", "region 0 of 'edges' is (inf, inf, inf, inf), which are no finite numbers"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const values[] = {"cpu", "reference"};
+        for (int d = 0; d < 2; d++) {
+            struct lockstep_solver *solver = load_solver(
+                "base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 net_param { layer { name: 'd' type: "
+                "'DummyData' top: 'data' top: 'numbers' top: 'regions' top: 'zero' top: 'edge' "
+                "dummy_data_param { shape { dim: [3, 1, 4, 4] } shape { dim: 5 } "
+                "shape { dim: [5, 5] } shape { dim: [5, 1] } shape { dim: [5, 4] } "
+                "data_filler { value: 1 } data_filler { %s } data_filler { %s } data_filler { } "
+                "data_filler { %s } } } "
+                "layer { name: 'join' type: 'Concat' bottom: 'zero' bottom: 'edge' top: 'edges' } "
+                "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'x' convolution_param { "
+                "num_output: 2 kernel_size: 1 } } layer { name: 'it' %s top: 'y' } "
+                "layer { name: 'sum' type: 'Reduction' bottom: 'y' top: 's' loss_weight: 1 } }",
+                cases[i].filler, cases[i].filler, cases[i].filler, cases[i].layer);
+            struct lockstep_train_options options;
+            struct lockstep_trainer *trainer = NULL;
+            struct lockstep_error *error = lockstep_error_new();
+            lockstep_train_options_init(&options);
+            options.workers = 2;
+            options.device = values[d];
+            assert_int_equal(lockstep_trainer_create(solver, &options, &trainer, error), 0);
+            int status = lockstep_trainer_step(trainer, 1, error);
+            assert_int_equal(status, cases[i].text != NULL ? LOCKSTEP_DATA : 0);
+            if (cases[i].text != NULL && strstr(lockstep_error_text(error), cases[i].text) == NULL)
+                fail_msg("not '%s': %s", cases[i].text, lockstep_error_text(error));
+            lockstep_trainer_free(trainer);
+            lockstep_error_free(error);
+            lockstep_solver_free(solver);
+        }
+    }
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -177,6 +232,7 @@ int main(void)
         cmocka_unit_test(least_memory_gives_same_bits_where_samples_are_mixed),
         cmocka_unit_test(rows_that_are_cut_and_joined_again_give_the_bits_of_rows_that_are_not),
         cmocka_unit_test(other_micro_batches_are_refused_where_samples_are_mixed),
+        cmocka_unit_test(numbers_that_name_nothing_are_told),
         cmocka_unit_test(a_last_batch_that_shapes_do_not_fit_is_told_at_the_start),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 import forks
 import functions
+import mixing
 import normalization
 import pairs
 import recurrent
@@ -389,6 +390,7 @@ def mean_iou(layer, x, parameters, net):
 TYPES = {
     **forks.TYPES,
     **functions.TYPES,
+    **mixing.TYPES,
     **normalization.TYPES,
     **pairs.TYPES,
     **recurrent.TYPES,

@@ -90,11 +90,14 @@ class Net:
 
     def shapes(self, layer, bottoms):
         """Names and shapes of a layer's parameters."""
-        kind, x = layer.get("type"), bottoms[0]
+        kind, x = layer.get("type"), bottoms[0] if bottoms else None
         if kind in recurrent.SHAPES:
             return recurrent.SHAPES[kind](layer, bottoms)
         if kind in normalization.SHAPES:
             return normalization.SHAPES[kind](layer, x)
+        if kind == "Parameter":
+            shape = layer.sub("parameter_param").sub("shape").all("dim")
+            return [("parameter", tuple(shape))]
         if kind in functions.SHAPES:
             return functions.SHAPES[kind](layer, x)
         if kind in pairs.SHAPES:

@@ -120,6 +120,12 @@
     K(reduce_loss)                                                                                 \
     K(reduce_loss_backward)                                                                        \
     K(argmax)                                                                                      \
+    K(pick)                                                                                        \
+    K(pick_backward)                                                                               \
+    K(region_max)                                                                                  \
+    K(region_max_backward)                                                                         \
+    K(region_average)                                                                              \
+    K(region_average_backward)                                                                     \
     K(eltwise)                                                                                     \
     K(eltwise_backward)                                                                            \
     K(fill)                                                                                        \

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/thread.h"
+#include "device/regions.h"
 #include "ir/graph.h"
 #include "ir/layer.h"
 #include "device/defined.h"
@@ -79,9 +80,9 @@ static bool is_defined(enum ls_op_kind kind)
 
 static const struct ls_compute *compute_of(enum ls_op_kind kind)
 {
-    static const struct ls_compute *const tables[] = {ls_ref_elements, ls_ref_losses,
-                                                      ls_ref_norms,    ls_ref_recurrent,
-                                                      ls_ref_windows,  ls_ref_gradients};
+    static const struct ls_compute *const tables[] = {
+        ls_ref_elements, ls_ref_losses,  ls_ref_norms,    ls_ref_recurrent,
+        ls_ref_regions,  ls_ref_windows, ls_ref_gradients};
     const struct ls_compute *found = find(tables, sizeof tables / sizeof *tables, kind);
     return found != NULL || !is_defined(kind) ? found : &ls_ref_defined;
 }
@@ -138,6 +139,7 @@ static int run(const struct ls_prepared *prepared, void *local, void *const *in,
     const struct ls_compute *compute = prepared->state;
     struct ls_call call = {op, in, out, {NULL, NULL}, scratch, context};
     (void)local;
+    LS_TRY(ls_check_numbers(op, in, context->error));
     if (compute->terms != NULL || compute->add != NULL) {
         char *place = memset(scratch, 0, sum_bytes(op, 0) + sum_bytes(op, 1));
         for (int k = 0; k < 2; place += sum_bytes(op, k++))

@@ -41,7 +41,8 @@ extern const struct ls_device ls_device_reference;
 
 /* By kind; empty where another file has it. */
 extern const struct ls_compute ls_ref_elements[LS_OP_KINDS], ls_ref_losses[LS_OP_KINDS],
-    ls_ref_norms[LS_OP_KINDS], ls_ref_recurrent[LS_OP_KINDS], ls_ref_windows[LS_OP_KINDS];
+    ls_ref_norms[LS_OP_KINDS], ls_ref_recurrent[LS_OP_KINDS], ls_ref_regions[LS_OP_KINDS],
+    ls_ref_windows[LS_OP_KINDS];
 
 /* Input k of a call; NULL where it is absent, also behind the end of the list. */
 static inline const float *ls_in(const struct ls_call *call, int k)

@@ -175,8 +175,9 @@ static void portable_nets_have_declared_products_alone(void **state)
 static void every_op_says_what_it_rounds(void **state)
 {
     (void)state;
-    static const enum ls_op_kind fp32[] = {LS_OP_SOFTMAX, LS_OP_REDUCE,  LS_OP_ARGMAX,
-                                           LS_OP_FILL,    LS_OP_REORDER, LS_OP_RECALL};
+    static const enum ls_op_kind fp32[] = {LS_OP_PICK,    LS_OP_REGION_MAX, LS_OP_REGION_AVERAGE,
+                                           LS_OP_SOFTMAX, LS_OP_REDUCE,     LS_OP_ARGMAX,
+                                           LS_OP_FILL,    LS_OP_REORDER,    LS_OP_RECALL};
     for (int kind = 0; kind < LS_OP_KINDS; kind++) {
         const struct ls_op_type *type = ls_op_type((enum ls_op_kind)kind);
         bool backward = strstr(type->name, "backward") != NULL, known = false;

@@ -86,6 +86,15 @@ static void all_types(void **state)
         {LAYER("Power") XY, "4x3!", false, false},
         {LAYER("Threshold") XY, "4x3!", true, false},
         {LAYER("PReLU") XY, "4x3!", true, true},
+        {LAYER("BatchReindex") "bottom: 'x' bottom: 'i' top: 'y'", "4x3! 7", true, true},
+        {LAYER("BatchReindex") "bottom: 'x' bottom: 'i' top: 'y'", "4x3 7", true, false},
+        {LAYER("Parameter") "top: 'y' parameter_param { shape { dim: 4 } }", "", true, true},
+        {LAYER("ROIPooling") "bottom: 'x' bottom: 'r' top: 'y' roi_pooling_param { pooled_h: 2 "
+                             "pooled_w: 2 }",
+         "4x3x5x5! 7x5", true, true},
+        {LAYER("PSROIPooling") "bottom: 'x' bottom: 'r' top: 'y' psroi_pooling_param { "
+                               "spatial_scale: 1 output_dim: 3 group_size: 1 }",
+         "4x3x5x5! 7x5", true, true},
         {LAYER("PReLU") XY, "4x3", true, true},
         {LAYER("GroupNorm") XY "group_norm_param { groups: 1 }", "4x3x2!", true, true},
         {LAYER("LayerNorm") XY, "4x3", true, true},

@@ -8,6 +8,7 @@
 #define XL          "bottom: 'x' bottom: 'l' top: 'y' "
 #define XLS         "bottom: 'x' bottom: 'l' bottom: 's' top: 'y' "
 #define CONV        LAYER("Convolution") XY "convolution_param { num_output: 4 "
+#define ROI(scale)  "roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: " #scale " }"
 #define POOL        LAYER("Pooling") XY "pooling_param { "
 
 /* `place` is line:column in "net.prototxt" of the first problem; NULL: somewhere in line 1. */
@@ -91,6 +92,34 @@ static const struct error_case {
     {LAYER("LSTMUnit") "bottom: 'c' bottom: 'x' bottom: 'k' top: 'y' top: 'z'",
      "1x2x3@1 1x2x6@1 1x2@1",
      "l: its bottom 'x' must be 1 x sequences x 4 times the numbers of bottom 0, but is 1 2 6 (12)",
+     NULL},
+    {LAYER("Parameter") "top: 'y'", "", "l: shape is missing", NULL},
+    {LAYER("Parameter") "top: 'y' parameter_param { shape { dim: [2, 0] } }", "",
+     "l: extent 0 of axis 1 is not possible", NULL},
+    {LAYER("BatchReindex") XL, "2x3 4x2",
+     "l: 'l' must be a list of numbers of rows, with one axis, but is 4 2 (8)", NULL},
+    {LAYER("ROIPooling") XL, "2x3x8x8 4x5", "l: pooled_h must be at least 1", NULL},
+    {LAYER("ROIPooling") XL "roi_pooling_param { pooled_h: 2 }", "2x3x8x8 4x5",
+     "l: pooled_w must be at least 1", NULL},
+    {LAYER("ROIPooling") XL ROI(-1), "2x3x8x8 4x5", "l: spatial_scale -1 must be a number above 0",
+     NULL},
+    {LAYER("ROIPooling") XL ROI(nan), "2x3x8x8 4x5",
+     "l: spatial_scale nan must be a number above 0", NULL},
+    {LAYER("ROIPooling") XL ROI(1), "2x3x8 4x5",
+     "l: its bottom 'x' must have 4 axes (pictures, channels, height, width), but is 2 3 8 (48)",
+     NULL},
+    {LAYER("ROIPooling") XL ROI(1), "2x3x8x8 4x4",
+     "l: 'l' must have 5 numbers for each region (number of the picture, left, top, right, "
+     "bottom), but is 4 4 (16)",
+     NULL},
+    {LAYER("PSROIPooling") XL, "2x8x8x8 4x5", "l: spatial_scale is missing", NULL},
+    {LAYER("PSROIPooling") XL "psroi_pooling_param { spatial_scale: 1 group_size: 2 }",
+     "2x8x8x8 4x5", "l: output_dim must be at least 1", NULL},
+    {LAYER("PSROIPooling") XL "psroi_pooling_param { spatial_scale: 1 output_dim: 2 }",
+     "2x8x8x8 4x5", "l: group_size must be at least 1", NULL},
+    {LAYER("PSROIPooling") XL
+     "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 3 }",
+     "2x8x8x8 4x5", "l: 'x' has 8 channels, but output_dim 2 times group_size 3 times 3 are wanted",
      NULL},
 
     {CONV "}", "2x3x8x8", "l: kernel_size is missing", NULL},

@@ -15,6 +15,8 @@
 
 #define ABSY  "bottom: 'a' bottom: 'b' bottom: 's' top: 'y' "
 #define EMBED "embed_param { num_output: 5 input_dim: 7 } "
+#define ROI   "roi_pooling_param { pooled_h: 2 pooled_w: 3 } "
+#define PSROI "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 } "
 
 #define NOT_IN_FRONT "does not hold the samples of the batch"
 #define NO_SAMPLES   "holds the samples of the batch"
@@ -67,6 +69,13 @@ static const struct axes_case {
     CHANNELS("BN", "", "!"),
     ELEMENTWISE("BNLL", ""),
     CHANNELS("BatchNorm", "", ""),
+
+    /* Rows that are picked are those of the list. */
+    {LAYER("BatchReindex") ABY, "8x3/2 5", "5x3"},
+    {LAYER("BatchReindex") ABY, "6x8x3@1 5", "5x8x3"},
+    {LAYER("BatchReindex") ABY, "8x3? 6/2", "6x3/2"},
+    {LAYER("BatchReindex") ABY, "8x3 5?", "5x3?"},
+    {LAYER("BatchReindex") ABY, "8x3 5x1", "no: with one axis"},
 
     {LAYER("Bias") XY, "8x3/2", "8x3/2!"},
     {LAYER("Bias") XY, "5x8x3@1", "no: " RUNS},
@@ -245,6 +254,12 @@ static const struct axes_case {
 
     CHANNELS("PReLU", "", "!"),
 
+    {LAYER("PSROIPooling") ABY PSROI, "8x8x5x5/2 6x5/2", "6x2x2x2/2"},
+    {LAYER("PSROIPooling") ABY PSROI, "4x8x5x5@1 6x5", "no: " NOT_IN_FRONT},
+    {LAYER("PSROIPooling") ABY PSROI, "8x8x5x5? 6x5", "no: " NOT_IN_FRONT},
+
+    {LAYER("Parameter") "top: 'y' parameter_param { shape { dim: [8, 3] } }", "", "8x3?!"},
+
     {LAYER("Permute") XY "permute_param { order: 0 order: 2 order: 3 order: 1 }", "8x3x4x5/2",
      "8x4x5x3/2"},
     {LAYER("Permute") XY "permute_param { order: 1 }", "8x3x4/2", "3x8x4@1/2"},
@@ -261,6 +276,9 @@ static const struct axes_case {
     {LAYER("RNN") XCY RECURRENT, "5x8x3@1/2 5x8@1/2", "5x8x4@1/2!"},
     {LAYER("RNN") XCY RECURRENT, "5x8x3 5x8", "no: " SEQUENCES},
     {LAYER("RNN") XCY RECURRENT, "5x8x3? 5x8?", "no: " SEQUENCES},
+    {LAYER("ROIPooling") ABY ROI, "8x3x5x5/2 6x5x1x1/2", "6x3x2x3/2"},
+    {LAYER("ROIPooling") ABY ROI, "8x3x5x5 6x5?", "6x3x2x3?"},
+    {LAYER("ROIPooling") ABY ROI, "3x8x5x5@1 6x5", "no: " NOT_IN_FRONT},
 
     ELEMENTWISE("ReLU", ""),
 

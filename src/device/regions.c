@@ -1,0 +1,114 @@
+/* See device/regions.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "device/regions.h"
+
+#include <math.h>
+
+#include "ir/layer.h"
+
+/* Far outside of any plane, and an integer. */
+static const float far_away = 0x1p30F;
+
+static int64_t whole(float number)
+{
+    return (int64_t)fminf(fmaxf(number, -far_away), far_away);
+}
+
+static int64_t clip(int64_t position, int64_t extent)
+{
+    return position < 0 ? 0 : position > extent ? extent : position;
+}
+
+struct ls_bin ls_region_bin(const struct ls_regions_attr *attr, const float *region, int64_t i,
+                            int64_t j, int64_t height, int64_t width)
+{
+    const int64_t at[2] = {i, j}, extent[2] = {height, width};
+    struct ls_bin bin;
+    for (int a = 0; a < 2; a++) {
+        const int64_t first = whole(roundf(region[2 - a] * attr->scale));
+        const int64_t last = whole(roundf(region[4 - a] * attr->scale));
+        const int64_t length = last - first + 1 > 1 ? last - first + 1 : 1;
+        const float size = (float)length / (float)attr->bins[a];
+        bin.begin[a] = clip(first + whole(floorf((float)at[a] * size)), extent[a]);
+        bin.end[a] = clip(first + whole(ceilf((float)(at[a] + 1) * size)), extent[a]);
+    }
+    return bin;
+}
+
+struct ls_bin ls_region_fine_bin(const struct ls_regions_attr *attr, const float *region, int64_t i,
+                                 int64_t j, int64_t height, int64_t width)
+{
+    static const float least = 0.1F; /* of a region's height and width */
+    const int64_t at[2] = {i, j}, extent[2] = {height, width};
+    struct ls_bin bin;
+    for (int a = 0; a < 2; a++) {
+        const float first = roundf(region[2 - a]) * attr->scale;
+        const float end = (roundf(region[4 - a]) + 1) * attr->scale;
+        const float size = fmaxf(end - first, least) / (float)attr->bins[a];
+        const float low = (float)at[a] * size, high = (float)(at[a] + 1) * size;
+        bin.begin[a] = clip(whole(floorf(low + first)), extent[a]);
+        bin.end[a] = clip(whole(ceilf(high + first)), extent[a]);
+    }
+    return bin;
+}
+
+/* ---- Checks ---------------------------------------------------------------------------------- */
+
+/* How an op is told which of what it takes. */
+struct told {
+    const struct ls_value *value; /* the numbers; NULL: there are none */
+    const float *number;
+    int64_t step;  /* from one to the next */
+    int64_t count; /* of what they name */
+    const char *what;
+};
+
+static struct told told_of(const struct ls_op *op, void *const *in)
+{
+    const enum ls_op_kind kind = op->kind;
+    const bool back = kind == LS_OP_PICK_BACKWARD || kind == LS_OP_REGION_MAX_BACKWARD ||
+                      kind == LS_OP_REGION_AVERAGE_BACKWARD;
+    const bool picks = kind == LS_OP_PICK || kind == LS_OP_PICK_BACKWARD;
+    const int which = kind == LS_OP_REGION_MAX_BACKWARD ? 2 : 1;
+    if (!picks && !back && kind != LS_OP_REGION_MAX && kind != LS_OP_REGION_AVERAGE)
+        return (struct told){0};
+    return (struct told){.value = op->input[which],
+                         .number = in[which],
+                         .step = picks ? 1 : LS_REGION_NUMBERS,
+                         .count = (back ? op->output[0] : op->input[0])->shape.dim[0],
+                         .what = picks ? "row" : "picture"};
+}
+
+static int refuse(const struct ls_op *op, const struct told *told, int64_t at,
+                  struct ls_error *error)
+{
+    char place[LS_PLACE_SIZE] = "";
+    const float *number = told->number + at * told->step;
+    const char *name = op->layer != NULL ? op->layer->name : ls_op_kind_name(op->kind);
+    if (op->layer != NULL)
+        ls_layer_place(op->layer, NULL, NULL, place);
+    if (!(number[0] > -1 && number[0] < (float)told->count))
+        return ls_fail(error, LOCKSTEP_DATA, place, NULL,
+                       "%s: entry %lld of '%s' names %s %g, but there are %lld, 0 to %lld", name,
+                       (long long)at, told->value->name, told->what, (double)number[0],
+                       (long long)told->count, (long long)told->count - 1);
+    return ls_fail(error, LOCKSTEP_DATA, place, NULL,
+                   "%s: region %lld of '%s' is (%g, %g, %g, %g), which are no finite numbers", name,
+                   (long long)at, told->value->name, (double)number[1], (double)number[2],
+                   (double)number[3], (double)number[4]);
+}
+
+int ls_check_numbers(const struct ls_op *op, void *const *in, struct ls_error *error)
+{
+    const struct told told = told_of(op, in);
+    const int64_t numbers = told.value != NULL ? ls_shape_size(&told.value->shape) : 0;
+    for (int64_t i = 0; i * told.step < numbers; i++) {
+        const float *number = told.number + i * told.step;
+        bool good = number[0] > -1 && number[0] < (float)told.count;
+        for (int64_t k = 1; k < told.step; k++)
+            good = good && isfinite(number[k]);
+        if (!good)
+            return refuse(op, &told, i, error);
+    }
+    return 0;
+}
