@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const filler_names =
-    "constant, uniform, integer, gaussian, xavier, msra, positive_unitball and bilinear exist";
+static const char *const filler_names = "constant, uniform, integer, boxes, gaussian, xavier, "
+                                        "msra, positive_unitball and bilinear exist";
 
 /* What xavier and msra divide by. */
 static int fan(const Lockstep__FillerParameter *parameter, const struct ls_shape *shape,
@@ -50,15 +50,27 @@ static int resolve_integer(struct ls_filler *filler, const Lockstep__FillerParam
 {
     double first = parameter->min, last = parameter->max;
     if (!(first <= last) || first != trunc(first) || last != trunc(last) || last - first >= 0x1p24)
-        return ls_fail(
-            error, LOCKSTEP_DEFINITION, NULL, NULL,
-            "filler 'integer' from min %g to max %g: both must be whole numbers, min not "
-            "above max, and less than 2^24 apart",
-            first, last);
+        return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                       "filler '%s' from min %g to max %g: both must be whole numbers, min not "
+                       "above max, and less than 2^24 apart",
+                       parameter->type, first, last);
     filler->kind = LS_FILLER_INTEGER;
     filler->first = first;
     filler->second = last;
     return 0;
+}
+
+static int resolve_boxes(struct ls_filler *filler, const Lockstep__FillerParameter *parameter,
+                         const struct ls_shape *shape, struct ls_error *error)
+{
+    char text[160];
+    LS_TRY(resolve_integer(filler, parameter, error));
+    filler->kind = LS_FILLER_BOXES;
+    if (shape->rank > 1 && shape->dim[shape->rank - 1] == LS_BOX_ROW)
+        return 0;
+    return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                   "filler 'boxes' needs a blob of rows of 8 numbers; this one is %s",
+                   ls_shape_text(shape, text, sizeof text));
 }
 
 static int resolve_gaussian(struct ls_filler *filler, const Lockstep__FillerParameter *parameter,
@@ -146,6 +158,8 @@ int ls_filler_resolve(struct ls_filler *filler, const Lockstep__FillerParameter 
         return resolve_uniform(filler, parameter, error);
     if (strcmp(type, "integer") == 0)
         return resolve_integer(filler, parameter, error);
+    if (strcmp(type, "boxes") == 0)
+        return resolve_boxes(filler, parameter, shape, error);
     return resolve_shaped(filler, parameter, shape, error);
 }
 

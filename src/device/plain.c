@@ -157,6 +157,8 @@ static double number(const struct ls_filler *filler, uint64_t key, uint64_t ordi
         return filler->first + (double)ls_random_uniform(key, ordinal, i) * span;
     case LS_FILLER_INTEGER:
         return filler->first + floor((double)ls_random_uniform(key, ordinal, i) * (span + 1));
+    case LS_FILLER_BOXES:
+        return ls_filler_box(filler, i, (double)ls_random_uniform(key, ordinal, i));
     case LS_FILLER_UNITBALL:
         return (double)ls_random_uniform(key, ordinal, i);
     case LS_FILLER_NORMAL:

@@ -117,9 +117,9 @@ static bool is_type(const Lockstep__FillerParameter *filler, const char *type)
 static int check_filler(const struct ls_layer *layer, struct ls_error *error, int top)
 {
     const Lockstep__FillerParameter *filler = filler_of(layer, top);
-    const char *hint = "use constant, uniform, integer, gaussian, xavier or msra";
+    const char *hint = "use constant, uniform, integer, boxes, gaussian, xavier or msra";
     if (filler == NULL || is_type(filler, "constant") || is_type(filler, "uniform") ||
-        is_type(filler, "integer"))
+        is_type(filler, "integer") || is_type(filler, "boxes"))
         return 0;
     if (is_type(filler, "gaussian")) {
         if (filler->sparse < 0)

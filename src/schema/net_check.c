@@ -12,10 +12,15 @@ static const struct {
     const char *type;
     const char *fields[3];
 } fillers[] = {
-    {"constant", {"value"}},       {"uniform", {"min", "max"}},
-    {"integer", {"min", "max"}},   {"gaussian", {"mean", "std", "sparse"}},
-    {"xavier", {"variance_norm"}}, {"msra", {"variance_norm"}},
-    {"positive_unitball", {NULL}}, {"bilinear", {NULL}},
+    {"constant", {"value"}},
+    {"uniform", {"min", "max"}},
+    {"integer", {"min", "max"}},
+    {"boxes", {"min", "max"}},
+    {"gaussian", {"mean", "std", "sparse"}},
+    {"xavier", {"variance_norm"}},
+    {"msra", {"variance_norm"}},
+    {"positive_unitball", {NULL}},
+    {"bilinear", {NULL}},
 };
 
 /* Whether the fillers of a type read a field; of an unknown type, too, which is another problem. */

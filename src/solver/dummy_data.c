@@ -14,13 +14,28 @@
 #include "schema/fields.h"
 #include "solver/dummy_labels.h"
 
-enum { SIDE = 224, CHANNELS = 3, INPUTS_MAX = 64 };
+enum { INPUTS_MAX = 64 };
+
+/* What pictures may be like of which the definition does not say it: the first that fits is taken.
+ */
+static const struct {
+    int64_t height, width;
+} sizes[] = {{224, 224}, {227, 227}, {28, 28},   {32, 32},   {256, 256},
+             {299, 299}, {300, 300}, {416, 416}, {360, 480}, {500, 500}};
+static const int64_t channels[] = {3, 1, 2};
+enum { SIZES = sizeof sizes / sizeof *sizes, CHANNELS = sizeof channels / sizeof *channels };
 
 /* "data=10,3,224,224", read. */
 struct input {
     char name[128];
     struct ls_shape shape;
     bool used;
+};
+
+/* The shape of pictures of which something is guessed. */
+struct guessed {
+    Lockstep__BlobShape *shape;
+    bool size, channels;
 };
 
 /* The work on one net. */
@@ -34,8 +49,10 @@ struct dummy {
     int64_t batch; /* what --input says about it; 0: nothing */
     struct ls_dummy_label *labels;
     size_t label_count;
-    bool *replaced;       /* by layer */
-    bool *assumed;        /* by layer: the size of pictures */
+    bool *replaced;          /* by layer */
+    bool *assumed;           /* by layer: the size of pictures */
+    struct guessed *guessed; /* shapes that the definition does not say */
+    size_t guessed_count;
     const char **missing; /* by layer: the source that is not there, or NULL */
     struct ls_error *error;
 };
@@ -231,9 +248,9 @@ static struct ls_shape picture_shape(struct dummy *dummy, size_t index,
     dummy->assumed[index] = picture->height == 0;
     return (struct ls_shape){4,
                              {dummy->batch > 0 ? dummy->batch : picture->batch,
-                              picture->channels > 0 ? picture->channels : CHANNELS,
-                              picture->height > 0 ? picture->height : SIDE,
-                              picture->width > 0 ? picture->width : SIDE}};
+                              picture->channels > 0 ? picture->channels : channels[0],
+                              picture->height > 0 ? picture->height : sizes[0].height,
+                              picture->width > 0 ? picture->width : sizes[0].width}};
 }
 
 static struct ls_shape input_shape(const Lockstep__LayerParameter *layer, size_t top)
@@ -311,14 +328,19 @@ static bool set_top(struct dummy *dummy, size_t index, size_t top, const struct 
         shape = input->shape;
         input->used = true;
     }
+    bool guessed = false;
     if (ls_dummy_is_label(dummy->definition->net, index, name) || (top > 0 && shape.rank == 0)) {
         add_label(dummy, index, name, &shape);
         if (shape.rank == 0) /* until it is known */
             shape = (struct ls_shape){1, {dummy->batch > 0 ? dummy->batch : picture->batch}};
     } else if (shape.rank == 0) {
         shape = picture_shape(dummy, index, picture);
+        guessed = picture->height == 0 || picture->channels == 0;
     }
     param->shape[top] = make_shape(dummy, &shape);
+    if (guessed)
+        dummy->guessed[dummy->guessed_count++] =
+            (struct guessed){param->shape[top], picture->height == 0, picture->channels == 0};
     param->data_filler[top] = make_filler(dummy, "uniform", picture->low, picture->high);
     return param->shape[top] != NULL && param->data_filler[top] != NULL;
 }
@@ -386,26 +408,68 @@ static int set_label(struct dummy *dummy, const struct ls_dummy_label *label, in
         if (strcmp(layer->top[t], label->name) == 0) {
             param->shape[t] = make_shape(dummy, &known);
             param->data_filler[t] =
-                any ? make_filler(dummy, "uniform", 0, 1)
-                    : make_filler(dummy, "integer", 0,
-                                  label->classes > 0 ? (double)(label->classes - 1) : 0);
+                label->boxes ? make_filler(dummy, "boxes", 1,
+                                           label->classes > 1 ? (double)(label->classes - 1) : 1)
+                : any        ? make_filler(dummy, "uniform", 0, 1)
+                             : make_filler(dummy, "integer", 0,
+                                    label->classes > 0 ? (double)(label->classes - 1) : 0);
             if (param->shape[t] == NULL || param->data_filler[t] == NULL)
                 return ls_fail_memory(dummy->error, "dummy data");
         }
     return 0;
 }
 
+/* Shapes that the definition does not say become those of guess `which`; false: nothing would be
+ * other than in the one before. */
+static bool apply_guess(struct dummy *dummy, size_t which)
+{
+    const size_t size = which % SIZES, channel = which / SIZES;
+    bool other = which == 0;
+    for (size_t i = 0; i < dummy->guessed_count; i++) {
+        const struct guessed *guessed = &dummy->guessed[i];
+        if (guessed->shape == NULL)
+            continue;
+        if (guessed->channels)
+            guessed->shape->dim[1] = channels[channel];
+        if (guessed->size) {
+            guessed->shape->dim[2] = sizes[size].height;
+            guessed->shape->dim[3] = sizes[size].width;
+        }
+        other = other || guessed->size || (guessed->channels && size == 0);
+    }
+    return other;
+}
+
+/* Finds sizes that the net fits, where the definition does not say them, and what labels are like.
+ */
+static void fit(struct dummy *dummy, int64_t batch)
+{
+    bool fits = false;
+    for (size_t i = 0; i < (size_t)SIZES * CHANNELS && !fits; i++)
+        if (apply_guess(dummy, i))
+            fits =
+                ls_dummy_find_labels(dummy->definition, batch, dummy->labels, dummy->label_count);
+    if (!fits) /* what is wrong is told of the first guess */
+        apply_guess(dummy, 0);
+}
+
+static int64_t batch_of(const Lockstep__LayerParameter *layer)
+{
+    const Lockstep__BlobShape *first = layer->dummy_data_param->shape[0];
+    return first->n_dim > 0 ? first->dim[0] : 1;
+}
+
 static int set_labels(struct dummy *dummy)
 {
     const Lockstep__NetParameter *net = dummy->definition->net;
-    for (size_t i = 0; i < dummy->label_count; i++) {
-        const Lockstep__LayerParameter *layer = net->layer[dummy->labels[i].layer];
-        const Lockstep__BlobShape *first = layer->dummy_data_param->shape[0];
-        const int64_t batch = first->n_dim > 0 ? first->dim[0] : 1;
-        if (i == 0)
-            ls_dummy_find_labels(dummy->definition, batch, dummy->labels, dummy->label_count);
-        LS_TRY(set_label(dummy, &dummy->labels[i], batch));
-    }
+    bool fitted = false;
+    for (size_t i = 0; i < net->n_layer && !fitted; i++)
+        if (dummy->replaced[i] && net->layer[i]->n_top > 0) {
+            fit(dummy, batch_of(net->layer[i]));
+            fitted = true;
+        }
+    for (size_t i = 0; i < dummy->label_count; i++)
+        LS_TRY(set_label(dummy, &dummy->labels[i], batch_of(net->layer[dummy->labels[i].layer])));
     return 0;
 }
 
@@ -417,6 +481,8 @@ static void tell_top(struct ls_text *text, const Lockstep__LayerParameter *layer
     ls_text_format(text, "%s %s", top > 0 ? "," : ":", layer->top[top]);
     for (size_t i = 0; i < param->shape[top]->n_dim; i++)
         ls_text_format(text, "%s%" PRId64, i > 0 ? " x " : " ", param->shape[top]->dim[i]);
+    if (strcmp(param->data_filler[top]->type, "boxes") == 0)
+        ls_text_format(text, " (boxes of classes 1 to %.0f)", (double)param->data_filler[top]->max);
     if (strcmp(param->data_filler[top]->type, "integer") == 0)
         ls_text_format(text, " (whole numbers from 0 to %.0f)",
                        (double)param->data_filler[top]->max);
@@ -488,13 +554,15 @@ static int dummy_net(struct ls_net_definition *definition,
     dummy.replaced = ls_alloc(net->n_layer + 1, sizeof *dummy.replaced);
     dummy.assumed = ls_alloc(net->n_layer + 1, sizeof *dummy.assumed);
     dummy.missing = ls_alloc(net->n_layer + 1, sizeof *dummy.missing);
+    dummy.guessed = ls_alloc(tops, sizeof *dummy.guessed);
     int status = 0;
     if (dummy.labels == NULL || dummy.replaced == NULL || dummy.assumed == NULL ||
-        dummy.missing == NULL)
+        dummy.missing == NULL || dummy.guessed == NULL)
         status = ls_fail_memory(error, "dummy data");
     else
         status = replace_all(&dummy);
     ls_free(dummy.labels);
+    ls_free(dummy.guessed);
     ls_free(dummy.replaced);
     ls_free(dummy.assumed);
     ls_free((void *)dummy.missing);

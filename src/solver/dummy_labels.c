@@ -10,6 +10,8 @@
 #include "graph/build.h"
 #include "ir/layer.h"
 
+enum { BOXES = 4, BOX_ROW = 8 }; /* of a sample; numbers of a box */
+
 /* What a layer takes a bottom as. */
 enum use {
     USE_OTHER,
@@ -20,7 +22,8 @@ enum use {
     USE_TARGET,  /* a number for each number of bottom 0 */
     USE_FLAG,    /* 0 or 1 for each sample */
     USE_MARKER,  /* 0 or 1, of the shape that it has */
-    USE_INDEX    /* an index into a table */
+    USE_INDEX,   /* an index into a table */
+    USE_BOXES    /* rows of true boxes */
 };
 
 static const struct {
@@ -42,6 +45,9 @@ static const struct {
     {"RNN", 1, USE_MARKER},
     {"GRU", 1, USE_MARKER},
     {"Embed", 0, USE_INDEX},
+    {"MultiBoxLoss", 3, USE_BOXES},
+    {"DetectionEvaluate", 1, USE_BOXES},
+    {"RegionLoss", 1, USE_BOXES},
     {"Silence", 0, USE_NOTHING},
     {"Slice", 0, USE_PASS},
     {"Split", 0, USE_PASS},
@@ -159,6 +165,27 @@ static void set_classes(struct ls_dummy_label *label, const struct ls_shape *sco
             label->shape.dim[label->shape.rank++] = i == axis ? 1 : scores->dim[i];
 }
 
+/* How many classes a layer tells boxes apart by, that of the background included; 0: unknown. */
+static int64_t box_classes(const Lockstep__LayerParameter *layer)
+{
+    if (layer->multibox_loss_param != NULL)
+        return layer->multibox_loss_param->num_classes;
+    if (layer->detection_evaluate_param != NULL)
+        return layer->detection_evaluate_param->num_classes;
+    return layer->region_loss_param != NULL ? (int64_t)layer->region_loss_param->num_class + 1 : 0;
+}
+
+static void describe_boxes(struct follower *follower, const Lockstep__LayerParameter *layer)
+{
+    struct ls_dummy_label *label = follower->label;
+    const int64_t classes = box_classes(layer);
+    label->boxes = true;
+    if (classes > 0 && (label->classes == 0 || classes < label->classes))
+        label->classes = classes;
+    if (label->shape.rank == 0)
+        label->shape = (struct ls_shape){4, {follower->batch, 1, BOXES, BOX_ROW}};
+}
+
 static void describe(struct follower *follower, const Lockstep__LayerParameter *layer, enum use use,
                      const Lockstep__LayerParameter *slice)
 {
@@ -170,6 +197,10 @@ static void describe(struct follower *follower, const Lockstep__LayerParameter *
         label->classes = 2;
     if (slice != NULL && label->shape.rank == 0)
         label->shape = (struct ls_shape){2, {follower->batch, (int64_t)slice->n_top}};
+    if (use == USE_BOXES) {
+        describe_boxes(follower, layer);
+        return;
+    }
     if (layer->n_bottom == 0 || !find_shape(follower, layer->bottom[0], &compared))
         return;
     const int axis = use == USE_CLASS ? class_axis(layer, &compared) : -1;
@@ -218,7 +249,7 @@ static struct ls_graph *build(const struct ls_net_definition *definition,
     return ls_graph_build(&options, &graph, NULL) == 0 ? graph : NULL;
 }
 
-void ls_dummy_find_labels(const struct ls_net_definition *definition, int64_t batch,
+bool ls_dummy_find_labels(const struct ls_net_definition *definition, int64_t batch,
                           struct ls_dummy_label *labels, size_t count)
 {
     const Lockstep__NetParameter *net = definition->net;
@@ -237,7 +268,9 @@ void ls_dummy_find_labels(const struct ls_net_definition *definition, int64_t ba
             .net = net, .visit = describe, .label = &labels[i], .graph = graph, .batch = batch};
         follow(&follower, labels[i].layer, labels[i].name, NULL, 0);
     }
+    const bool fits = graph != NULL;
     ls_graph_free(graph);
     ls_parameter_set_free(parameters);
     ls_free(less.layer);
+    return fits;
 }

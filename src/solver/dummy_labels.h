@@ -13,14 +13,16 @@ struct ls_dummy_label {
     size_t layer;          /* of the data layer */
     struct ls_shape shape; /* for a whole batch; rank 0 until it is known */
     int64_t classes;       /* it holds whole numbers below this; 0: any numbers from 0 to 1 */
+    bool boxes;            /* rows of true boxes, with classes from 1 to `classes` - 1 */
 };
 
 /* Whether all that reads a top of layer `layer` takes it as labels or the like. */
 bool ls_dummy_is_label(const Lockstep__NetParameter *net, size_t layer, const char *name);
 
 /* Finds shapes and classes, in a net whose data layers are DummyData already. What cannot be found
- * out stays as it is. */
-void ls_dummy_find_labels(const struct ls_net_definition *net, int64_t batch,
+ * out stays as it is. Returns whether the part of the net that does not depend on labels can be
+ * built. */
+bool ls_dummy_find_labels(const struct ls_net_definition *net, int64_t batch,
                           struct ls_dummy_label *labels, size_t count);
 
 #endif

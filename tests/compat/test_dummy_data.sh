@@ -56,6 +56,51 @@ says 0 "ip" time --solver classes_solver.prototxt --iterations 1
 exact classes
 exact classes --input data=6,1,20,30,label=6
 
+# Sizes that the net fits: a pair of channels that share a layer, planes that are put back.
+cat >pairs.prototxt <<'TEXT'
+layer { name: "pair" type: "Data" top: "pair" top: "similar"
+  data_param { source: "nowhere_lmdb" backend: LMDB batch_size: 6 } }
+layer { name: "cut" type: "Slice" bottom: "pair" top: "a" top: "b" slice_param { slice_point: 1 } }
+layer { name: "one" type: "Convolution" bottom: "a" top: "x" param { name: "w" } param { name: "v" }
+  convolution_param { num_output: 2 kernel_size: 5 stride: 9 weight_filler { type: "xavier" } } }
+layer { name: "two" type: "Convolution" bottom: "b" top: "y" param { name: "w" } param { name: "v" }
+  convolution_param { num_output: 2 kernel_size: 5 stride: 9 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "ContrastiveLoss" bottom: "x" bottom: "y" bottom: "similar" top: "loss" }
+TEXT
+solver pairs
+says 0 "pair 6 x 2 x 224 x 224, similar 6 (whole numbers from 0 to 1); the size is assumed" \
+    plan --model pairs.prototxt
+exact pairs
+cat >planes.prototxt <<'TEXT'
+layer { name: "data" type: "Data" top: "data" top: "label"
+  data_param { source: "nowhere_lmdb" backend: LMDB batch_size: 4 } }
+layer { name: "pool" type: "Pooling" bottom: "data" top: "small" top: "places"
+  pooling_param { kernel_size: 8 stride: 8 } }
+layer { name: "score" type: "Convolution" bottom: "small" top: "score"
+  convolution_param { num_output: 3 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "up" type: "Upsample" bottom: "score" bottom: "places" top: "up"
+  upsample_param { upsample_h: 360 upsample_w: 480 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "up" bottom: "label" top: "loss" }
+TEXT
+says 0 "data 4 x 3 x 360 x 480, label 4 x 1 x 360 x 480 (whole numbers from 0 to 2); the size" \
+    plan --model planes.prototxt
+sed -i 's/upsample_h: 360/upsample_h: 361/' planes.prototxt
+says 3 "a height of 361" plan --model planes.prototxt
+
+# True boxes.
+cat >boxes.prototxt <<'TEXT'
+layer { name: "data" type: "AnnotatedData" top: "data" top: "boxes"
+  transform_param { crop_size: 16 }
+  data_param { source: "nowhere_lmdb" backend: LMDB batch_size: 6 } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 16 kernel_size: 4 stride: 4 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "RegionLoss" bottom: "conv" bottom: "boxes" top: "loss"
+  region_loss_param { side: 4 num: 2 num_class: 3 biases: [1, 1, 2, 2] } }
+TEXT
+solver boxes
+says 0 "data 6 x 3 x 16 x 16, boxes 6 x 1 x 4 x 8 (boxes of classes 1 to 3)" plan --model boxes.prototxt
+exact boxes
+
 # Only what is asked for, and only what can be.
 says 4 "there is no file or folder 'nowhere_lmdb'" train --solver classes_solver.prototxt
 says 2 "the definition has no input 'dta'" plan --model classes.prototxt --input dta=1,3,8,8

@@ -67,6 +67,15 @@ static void run_integer(const struct ls_filler *filler, uint64_t key, uint64_t o
         out[i] = (float)(filler->first + floor((double)out[i] * count));
 }
 
+static void run_boxes(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
+                      size_t n)
+{
+    const struct ls_filler one = {.kind = LS_FILLER_UNIFORM, .second = 1};
+    run_uniform(&one, key, ordinal, out, n);
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float)ls_filler_box(filler, i, (double)out[i]);
+}
+
 /* A row that sums to 0 (all its random numbers are) becomes an even one. */
 static void run_unitball(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
                          size_t n)
@@ -106,6 +115,9 @@ void ls_filler_run(const struct ls_filler *filler, uint64_t key, uint64_t ordina
         break;
     case LS_FILLER_INTEGER:
         run_integer(filler, key, ordinal, out, n);
+        break;
+    case LS_FILLER_BOXES:
+        run_boxes(filler, key, ordinal, out, n);
         break;
     case LS_FILLER_NORMAL:
         run_normal(filler, key, ordinal, out, n);

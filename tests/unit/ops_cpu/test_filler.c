@@ -92,6 +92,37 @@ static void test_uniform(void **state)
         assert_true(filled[i] == (float)(-3 + 4.0 * ls_random_uniform(42, 0, i)));
 }
 
+/* Rows that are true boxes of classes in the range, and those of plain C. */
+static void test_boxes(void **state)
+{
+    (void)state;
+    Lockstep__FillerParameter filler = filler_of("boxes");
+    const struct ls_shape rows = {.rank = 2, .dim = {4375, 8}}, other = {.rank = 2, .dim = {8, 7}};
+    struct ls_filler resolved;
+    struct ls_error error = {0};
+    static float plain[35000];
+    filler.min = 1;
+    filler.max = 3;
+    fill(&rows, &filler);
+    int counts[4] = {0};
+    for (int i = 0; i < 35000; i += 8) {
+        const float *row = filled + i;
+        assert_true(row[0] == 0 && row[2] == 0 && row[7] == 0);
+        assert_true(row[1] == 1 || row[1] == 2 || row[1] == 3);
+        counts[(int)row[1]]++;
+        for (int k = 3; k < 5; k++)
+            assert_true(row[k] >= 0 && row[k] < 0.5F && row[k + 2] >= 0.5F && row[k + 2] < 1);
+    }
+    for (int k = 1; k < 4; k++)
+        assert_true(counts[k] > 1350 && counts[k] < 1570);
+    assert_int_equal(ls_filler_resolve(&resolved, &filler, &rows, NULL), 0);
+    ls_plain_fill(&resolved, 42, 0, plain, 35000);
+    assert_memory_equal(plain, filled, sizeof plain);
+    assert_int_equal(ls_filler_resolve(&resolved, &filler, &other, &error), LOCKSTEP_DEFINITION);
+    filler.max = 1.5F;
+    assert_int_equal(ls_filler_resolve(&resolved, &filler, &rows, &error), LOCKSTEP_DEFINITION);
+}
+
 /* Every number of the range, as often as the others, and those of plain C. */
 static void test_integer(void **state)
 {
@@ -321,11 +352,12 @@ static void test_fill_constant(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constant), cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_integer),  cmocka_unit_test(test_gaussian),
-        cmocka_unit_test(test_fans),     cmocka_unit_test(test_unitball),
-        cmocka_unit_test(test_bilinear), cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_fill_op),  cmocka_unit_test(test_fill_constant),
+        cmocka_unit_test(test_constant),      cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_boxes),         cmocka_unit_test(test_integer),
+        cmocka_unit_test(test_gaussian),      cmocka_unit_test(test_fans),
+        cmocka_unit_test(test_unitball),      cmocka_unit_test(test_bilinear),
+        cmocka_unit_test(test_errors),        cmocka_unit_test(test_fill_op),
+        cmocka_unit_test(test_fill_constant),
     };
     ls_set_float_mode();
     return cmocka_run_group_tests(tests, NULL, NULL);
