@@ -84,6 +84,14 @@ LOCKSTEP_API int lockstep_solver_of_net(const char *path, int level, const char 
                                         size_t stage_count, struct lockstep_solver **solver,
                                         struct lockstep_error *error);
 
+/* Reads a net or a solver in any form that Caffe had (text or binary, V0 or V1 layers, older
+ * fields), and writes it in the newest: as text, or with `binary` as protocol buffers have it, with
+ * the weights that it holds. */
+LOCKSTEP_API int lockstep_upgrade_net(const char *from, const char *to, int binary,
+                                      struct lockstep_error *error);
+LOCKSTEP_API int lockstep_upgrade_solver(const char *from, const char *to,
+                                         struct lockstep_error *error);
+
 /* Data in place of those that a definition names: random pictures, and labels that are random
  * classes of what they are compared with. They are a function of seed and sample, so that trainings
  * on them are as exact as others. */

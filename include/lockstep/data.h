@@ -32,6 +32,12 @@ struct lockstep_source_options {
     int64_t seed;
     const char *split; /* "train:0.9" and the like, or NULL */
     struct lockstep_callbacks callbacks;
+    /* convert: records hold picture files. Where a source has files of the type that is wanted, and
+     * they are not to be resized or made grey, these are taken as they are; else pictures are
+     * written as JPEG (of quality 95) or PNG. */
+    int encoded;
+    const char *encode_type; /* "jpg" or "png"; NULL: the source's files, or PNG */
+    int any_size;            /* convert: records may differ in size, as in Caffe's tool */
 };
 LOCKSTEP_API void lockstep_source_options_init(struct lockstep_source_options *options);
 /* Writes every record of a source into a new LMDB database of Caffe's Datum records. */

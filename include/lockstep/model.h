@@ -24,6 +24,14 @@ struct lockstep_model_options {
     struct lockstep_callbacks callbacks;
     const char *device;                         /* as in lockstep_train_options */
     const struct lockstep_dummy_options *dummy; /* NULL: the net's own data */
+    const char *labels; /* a file with a class's name on each line; NULL: those of the weights */
+    /* Predictions of pictures by a net that has no data layer, in place of what a snapshot's
+     * definition says: a mean picture (.binaryproto) or means of channels ("104,117,123"), a factor
+     * (0: 1), and the side that pictures are resized to before the centre of the net's size is cut
+     * out (0: that of the mean picture, or of the net's input). */
+    const char *mean;
+    double scale;
+    int resize;
 };
 LOCKSTEP_API void lockstep_model_options_init(struct lockstep_model_options *options);
 

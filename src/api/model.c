@@ -9,6 +9,7 @@
 #include "api/api.h"
 #include "api/options.h"
 #include "api/predict.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/copies.h"
@@ -106,8 +107,8 @@ static int open_trial(void *user, int64_t micro_batch, void **trial, struct ls_f
         quiet.tell = NULL;
         options.dummy = &quiet;
     }
-    LS_TRY(ls_model_plan(from->path, &options, from->model->workers, micro_batch, &made.model,
-                         error));
+    LS_TRY(
+        ls_model_plan(from->path, &options, from->model->workers, micro_batch, &made.model, error));
     ls_model_fit(&made, fit);
     fit->user = NULL; /* no trials of a trial */
     *trial = made.model;
@@ -154,6 +155,26 @@ static int set_classes(struct lockstep_model *model, const char *names, struct l
     return 0;
 }
 
+/* Names from a file of the caller's, in place of those of the weights. */
+static int read_labels(struct lockstep_model *model, const char *path, struct ls_error *error)
+{
+    char *names = NULL;
+    size_t size = 0;
+    LS_TRY(ls_file_read(path, (size_t)64 << 20, LOCKSTEP_USAGE, &names, &size, error));
+    while (size > 0 && (names[size - 1] == '\n' || names[size - 1] == '\r'))
+        names[--size] = '\0';
+    for (size_t i = 0; i < size; i++) /* of Windows */
+        names[i] = names[i] == '\r' ? ' ' : names[i];
+    for (size_t i = 0; i < model->class_count; i++)
+        ls_free(model->classes[i]);
+    ls_free(model->classes);
+    model->classes = NULL;
+    model->class_count = 0;
+    int status = set_classes(model, names, error);
+    ls_free(names);
+    return status;
+}
+
 static void notice(void *user, const char *line)
 {
     const struct lockstep_model *model = user;
@@ -193,6 +214,26 @@ static int load_weights(struct lockstep_model *model, const char *weights, struc
                              "train the net, or name a file of weights that has them", error);
 }
 
+/* How pictures are to be transformed, where the caller says it. */
+static int note_pictures(struct lockstep_model *model, const struct lockstep_model_options *options,
+                         struct ls_error *error)
+{
+    model->scale = options->scale;
+    model->resize = options->resize;
+    if (options->mean != NULL && (model->mean = ls_copy_string(options->mean)) == NULL)
+        return ls_fail_memory(error, "a model");
+    if (options->resize < 0 || options->resize > 65536 || !isfinite(options->scale))
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
+                       "pictures cannot be resized to %d, or multiplied by %g", options->resize,
+                       options->scale);
+    const bool said = model->mean != NULL || model->scale != 0 || model->resize != 0;
+    if (said && model->net->dataset_count > 0)
+        return ls_fail(error, LOCKSTEP_USAGE, model->definition.definition->file,
+                       "leave mean, scale and size out, or use the net's deploy form",
+                       "the net has a data layer, which says how pictures are transformed");
+    return 0;
+}
+
 static int load(struct lockstep_model *model, const char *path, const char *weights,
                 const struct lockstep_model_options *options, struct ls_error *error)
 {
@@ -219,6 +260,9 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
     model->store = model->engine->store;
     LS_TRY(made);
     LS_TRY(load_weights(model, weights, error));
+    if (options->labels != NULL)
+        LS_TRY(read_labels(model, options->labels, error));
+    LS_TRY(note_pictures(model, options, error));
     ls_thread_pool_enter(model->engine->pool);
     int status = ls_engine_bind(model->engine, &model->net, 1, error);
     ls_thread_pool_leave(model->engine->pool);
@@ -290,6 +334,7 @@ void lockstep_model_free(struct lockstep_model *model)
     for (size_t i = 0; i < model->class_count; i++)
         ls_free(model->classes[i]);
     ls_free(model->classes);
+    ls_free(model->mean);
     ls_free(model);
 }
 

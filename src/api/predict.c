@@ -6,12 +6,15 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/predict.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
 #include "api/model.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/mean_file.h"
 #include "data/picture.h"
 #include "data/reader.h"
@@ -19,6 +22,8 @@
 #include "ir/layer.h"
 #include "ir/op_type.h"
 #include "schema/data_layers.h"
+
+enum { LS_PREDICTS_CHANNELS_MAX = 16 };
 
 /* ---- Which value is the prediction ----------------------------------------------------------- */
 
@@ -75,6 +80,46 @@ static int read_record_size(const struct ls_transform_options *options, int64_t 
     return status;
 }
 
+/* Means of channels, "104,117,123", into `values`; how many, 0 where the text is no such list. */
+static size_t read_means(const char *text, float values[LS_PREDICTS_CHANNELS_MAX])
+{
+    size_t count = 0;
+    for (char *end; count < LS_PREDICTS_CHANNELS_MAX; text = end + 1) {
+        double value = ls_parse_double(text);
+        strtod(text, &end); /* where it ends; the value is read by no locale */
+        if (end == text || !isfinite(value) || (*end != ',' && *end != '\0'))
+            return 0;
+        values[count++] = (float)value;
+        if (*end == '\0')
+            return count;
+    }
+    return 0;
+}
+
+/* Puts what the caller says in place of what a definition says. `values` must last. */
+static void take_callers(const struct lockstep_model *model,
+                         Lockstep__TransformationParameter *plain,
+                         float values[LS_PREDICTS_CHANNELS_MAX])
+{
+    if (model->mean != NULL) {
+        plain->mean_file = NULL;
+        plain->mean_value = values;
+        plain->n_mean_value = read_means(model->mean, values);
+        if (plain->n_mean_value == 0)
+            plain->mean_file = model->mean;
+    }
+    if (model->scale != 0) {
+        plain->has_scale = 1;
+        plain->scale = (float)model->scale;
+    }
+    if (model->mean != NULL || model->resize > 0) {
+        int64_t input[3];
+        lockstep_model_input_shape(model, input);
+        plain->has_crop_size = 1;
+        plain->crop_size = (uint32_t)(input[1] == input[2] ? input[1] : 0);
+    }
+}
+
 /* The transformation that a snapshot's net was trained with, for pictures that are resized to the
  * net's input, or to the records of its mean picture and then cropped at the centre. */
 static int init_transform(struct lockstep_model *model, struct ls_error *error)
@@ -89,6 +134,8 @@ static int init_transform(struct lockstep_model *model, struct ls_error *error)
     Lockstep__TransformationParameter plain = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT;
     if (found != NULL)
         plain = *found;
+    float means[LS_PREDICTS_CHANNELS_MAX];
+    take_callers(model, &plain, means);
     struct ls_transform_options options = {
         .param = &plain,
         .definition = found != NULL ? model->trained : model->definition.definition,
@@ -99,6 +146,8 @@ static int init_transform(struct lockstep_model *model, struct ls_error *error)
                    input[2] == plain.crop_size;
     if (cropped)
         LS_TRY(read_record_size(&options, options.record, error));
+    else if (model->resize >= (int)options.record[1] && plain.crop_size > 0)
+        options.record[1] = options.record[2] = model->resize;
     else
         plain.crop_size = plain.pad = 0;
     int status = ls_transform_open(&options, &model->transform, error);

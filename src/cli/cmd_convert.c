@@ -11,7 +11,8 @@
 
 struct values {
     struct ls_cli_source_values source;
-    int shuffle;
+    int shuffle, encoded, any_size;
+    const char *encode_type;
     int64_t seed;
     struct ls_cli_list output;
 };
@@ -30,6 +31,9 @@ static int run(const void *data)
     ls_progress_init(&progress, stdout, NULL);
     options.shuffle = values->shuffle;
     options.seed = values->seed;
+    options.encoded = values->encoded || values->encode_type != NULL;
+    options.encode_type = values->encode_type;
+    options.any_size = values->any_size;
     options.callbacks = (struct lockstep_callbacks){&progress, ls_progress_event, NULL};
     struct lockstep_error *error = lockstep_error_new();
     int64_t records;
@@ -53,6 +57,13 @@ static const struct ls_cli_option options[] = {
     LS_CLI_SOURCE_OPTIONS(struct values, source),
     LS_CLI_ROW(LS_CLI_FLAG, "shuffle", NULL, struct values, shuffle, 0, "in a random order"),
     LS_CLI_ROW(LS_CLI_INTEGER, "seed", "N", struct values, seed, 0, "of this order; default: 1"),
+    LS_CLI_ROW(LS_CLI_FLAG, "encoded", NULL, struct values, encoded, 0,
+               "records hold picture files: those of the source, as they are, or\n"
+               "made of its pictures"),
+    LS_CLI_ROW(LS_CLI_TEXT, "encode-type", "TYPE", struct values, encode_type, 0,
+               "the same, as jpg (quality 95) or png; default: as the files are"),
+    LS_CLI_ROW(LS_CLI_FLAG, "any-size", NULL, struct values, any_size, 0,
+               "records may differ in size"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_convert = {

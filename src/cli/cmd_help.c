@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/links.h"
 #include "cli/report.h"
 #include "lockstep/lockstep.h"
 
@@ -49,7 +50,10 @@ static int run(const void *data)
         return help_sources(NULL);
     if (lockstep_source_help(name, ignore_line, NULL, NULL) == 0)
         return help_sources(name);
-    const struct ls_cli_command *command = ls_cli_find_command(name);
+    const struct ls_cli_alias *link = ls_cli_find_link(name);
+    if (link != NULL && link->command == NULL)
+        return link->run(1, (char *[]){(char *)(uintptr_t) "-help"});
+    const struct ls_cli_command *command = link != NULL ? link->command : ls_cli_find_command(name);
     if (command == NULL)
         return LOCKSTEP_USAGE;
     ls_cli_help(command);

@@ -201,6 +201,7 @@ static void defaults(void *data)
 
 static const struct ls_cli_option options[] = {
     LS_CLI_MODEL_OPTIONS(struct values, model),
+    LS_CLI_PICTURE_OPTIONS(struct values, model),
     LS_CLI_ROW(LS_CLI_INTEGER, "top", "K", struct values, top, 1,
                "tell the K best classes; default: 5"),
     LS_CLI_ROW(LS_CLI_TEXT, "format", "KIND", struct values, format, 0,
@@ -224,6 +225,31 @@ const struct ls_cli_command ls_cli_command_predict = {
                "--top 3 photo.jpg\n"
                "lockstep predict --model lenet.prototxt --weights lenet_iter_10000.safetensors "
                "--samples 10 --draw",
+    .defaults = defaults,
+    .run = run,
+    .values_size = sizeof(struct values),
+};
+
+static const struct ls_cli_option classify_options[] = {
+    LS_CLI_MODEL_OPTIONS(struct values, model),
+    LS_CLI_PICTURE_OPTIONS(struct values, model),
+    LS_CLI_ROW(LS_CLI_INTEGER, "top", "K", struct values, top, 1,
+               "tell the K best classes; default: 5"),
+    LS_CLI_ROW(LS_CLI_TEXT, "format", "KIND", struct values, format, 0,
+               "text, json or csv; default: text"),
+    {.name = NULL}};
+
+const struct ls_cli_command ls_cli_command_classify = {
+    .name = "classify",
+    .summary = "tells the best classes of pictures with their names, by a published net",
+    .usage = "--model FILE --weights FILE [--mean MEAN] [--labels FILE] PICTURE...",
+    .options = classify_options,
+    .arguments = offsetof(struct values, inputs),
+    .arguments_min = 1,
+    .arguments_max = SIZE_MAX,
+    .arguments_name = "PICTURES",
+    .example = "lockstep classify --model deploy.prototxt --weights bvlc_googlenet.caffemodel \\\n"
+               "    --mean 104,117,123 --resize 256 --labels synset_words.txt cat.jpg",
     .defaults = defaults,
     .run = run,
     .values_size = sizeof(struct values),

@@ -5,12 +5,21 @@
 #include <string.h>
 
 #include "cli/caffe.h"
+#include "cli/caffe_tools.h"
 
+static const char caffe[] = "train, test, time and device_query with Caffe's flags and log lines";
+
+/* One a line: cmake/library.cmake reads the names. */
 const struct ls_cli_alias ls_cli_links[] = {
-    {"caffe", "train, test, time and device_query with Caffe's flags and log lines", ls_caffe_main,
-     1},
-    {"caffe.bin", "the same", ls_caffe_main, 1},
-    {NULL, NULL, NULL, 0}};
+    {"caffe", NULL, caffe, ls_caffe_main},
+    {"caffe.bin", NULL, "the same", ls_caffe_main},
+    {"convert_imageset", &ls_cli_convert_imageset, NULL, NULL},
+    {"compute_image_mean", &ls_cli_compute_image_mean, NULL, NULL},
+    {"upgrade_net_proto_text", &ls_cli_upgrade_net_proto_text, NULL, NULL},
+    {"upgrade_net_proto_binary", &ls_cli_upgrade_net_proto_binary, NULL, NULL},
+    {"upgrade_solver_proto_text", &ls_cli_upgrade_solver_proto_text, NULL, NULL},
+    {"device_query", &ls_cli_device_query, NULL, NULL},
+    {NULL, NULL, NULL, NULL}};
 
 const struct ls_cli_alias *ls_cli_find_link(const char *path)
 {

@@ -1,14 +1,18 @@
 /* The names of Caffe's programs, which this one answers to where it is called by one of them (a
- * link), or has one as its first argument.
+ * link), or has one as its first argument. The install target makes a link of each name.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_CLI_LINKS_H
 #define LS_CLI_LINKS_H
 
+#include "cli/options.h"
+
 struct ls_cli_alias {
     const char *name;
+    /* The command behind it; or, where that is NULL, a summary and a function that takes the
+     * arguments behind the name. */
+    const struct ls_cli_command *command;
     const char *summary;
-    int (*run)(int count, char **arguments); /* with the arguments behind the name */
-    int install;                             /* the install target makes a link of this name */
+    int (*run)(int count, char **arguments);
 };
 
 /* Ending with a NULL name. */

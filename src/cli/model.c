@@ -3,6 +3,7 @@
 #include "cli/model.h"
 
 #include "cli/report.h"
+#include "cli/size.h"
 
 int ls_cli_load_model(const char *command, const struct ls_cli_model_values *values,
                       int64_t iterations, uint64_t memory, struct lockstep_callbacks callbacks,
@@ -24,6 +25,15 @@ int ls_cli_load_model(const char *command, const struct ls_cli_model_values *val
     options.iterations = iterations;
     options.memory = memory;
     options.callbacks = callbacks;
+    options.labels = values->labels;
+    options.mean = values->mean;
+    options.resize = (int)values->resize;
+    if (values->scale != NULL) {
+        const char *end = ls_cli_parse_number(values->scale, &options.scale);
+        if (end == NULL || *end != '\0' || !(options.scale > 0))
+            return ls_cli_usage_error("%s: --scale '%s' is no number above 0", command,
+                                      values->scale);
+    }
     struct lockstep_error *error = lockstep_error_new();
     int status = lockstep_model_load(values->model, values->weights, &options, model, error);
     if (status != 0)

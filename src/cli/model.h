@@ -10,7 +10,20 @@ struct ls_cli_model_values {
     const char *model, *weights, *isa, *device;
     int64_t workers, level;
     struct ls_cli_list stages;
+    const char *labels, *mean, *scale; /* of commands that tell classes of pictures */
+    int64_t resize;
 };
+
+#define LS_CLI_PICTURE_OPTIONS(type, member)                                                       \
+    LS_CLI_ROW(LS_CLI_TEXT, "labels", "FILE", type, member.labels, 0,                              \
+               "names of the classes, one a line (synset_words.txt)"),                             \
+        LS_CLI_ROW(LS_CLI_TEXT, "mean", "MEAN", type, member.mean, 0,                              \
+                   "for a net without data layer: a mean picture (.binaryproto), or\n"             \
+                   "means of channels (104,117,123)"),                                             \
+        LS_CLI_ROW(LS_CLI_TEXT, "scale", "F", type, member.scale, 0,                               \
+                   "the same: what pixels are multiplied by, behind the mean"),                    \
+        LS_CLI_ROW(LS_CLI_INTEGER, "resize", "N", type, member.resize, 1,                          \
+                   "the same: the side that pictures get before their centre is cut out")
 
 /* The rows of an option table for these values at `member` of the command's struct. */
 #define LS_CLI_MODEL_OPTIONS(type, member)                                                         \

@@ -16,6 +16,7 @@
 const struct ls_cli_command *const ls_cli_commands[] = {&ls_cli_command_train,
                                                         &ls_cli_command_test,
                                                         &ls_cli_command_predict,
+                                                        &ls_cli_command_classify,
                                                         &ls_cli_command_verify,
                                                         &ls_cli_command_replay,
                                                         &ls_cli_command_plan,
@@ -38,9 +39,10 @@ void ls_cli_overview(void)
          "usage: lockstep COMMAND OPTIONS...\n\ncommands:");
     for (size_t i = 0; ls_cli_commands[i] != NULL; i++)
         printf("  %-15s %s\n", ls_cli_commands[i]->name, ls_cli_commands[i]->summary);
-    puts("\nas in Caffe, also as links of these names (each has -help):");
+    puts("\nas in Caffe, also as links of these names (each has --help):");
     for (const struct ls_cli_alias *link = ls_cli_links; link->name != NULL; link++)
-        printf("  %-15s %s\n", link->name, link->summary);
+        printf("  %-25s %s\n", link->name,
+               link->command != NULL ? link->command->summary : link->summary);
     puts("\n'lockstep help COMMAND' (or 'lockstep COMMAND --help') lists a command's options,\n"
          "'lockstep --version' says what this program is built on. Every command takes\n"
          "--plugin FILE, also several times: a shared object with layer types of its own.\n\n"
@@ -104,6 +106,12 @@ static int run_command(const struct ls_cli_command *command, int count, char **a
     return status != 0 ? status : written;
 }
 
+static int run_link(const struct ls_cli_alias *link, int count, char **arguments)
+{
+    return link->command != NULL ? run_command(link->command, count, arguments)
+                                 : link->run(count, arguments);
+}
+
 /* Whether an argument is --word or -word. */
 static bool is_flag(const char *argument, const char *word)
 {
@@ -164,7 +172,7 @@ int ls_cli_main(int count, char **arguments)
         program = arguments[0];
     const struct ls_cli_alias *link = count > 0 ? ls_cli_find_link(arguments[0]) : NULL;
     if (link != NULL)
-        return link->run(count - 1, arguments + 1);
+        return run_link(link, count - 1, arguments + 1);
     if (count < 2)
         return ls_cli_usage_error("a command is missing. hint: 'lockstep help' lists the commands");
     if (is_flag(arguments[1], "help") || is_flag(arguments[1], "h")) {
@@ -177,7 +185,7 @@ int ls_cli_main(int count, char **arguments)
     }
     link = ls_cli_find_link(arguments[1]);
     if (link != NULL && strchr(arguments[1], '/') == NULL)
-        return link->run(count - 2, arguments + 2);
+        return run_link(link, count - 2, arguments + 2);
     const struct ls_cli_command *command = ls_cli_find_command(arguments[1]);
     if (command == NULL)
         return LOCKSTEP_USAGE;

@@ -14,12 +14,15 @@
 #include <lmdb.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "data/datum.h"
+#include "data/picture_write.h"
 #include "data/selection.h"
 
 enum {
@@ -27,10 +30,11 @@ enum {
     KEY_MAX = 511,          /* LMDB's limit */
     RECORDS_MAX = 100000000 /* beyond, keys of eight digits would be out of order */
 };
-static const size_t FIRST_MAP = (size_t)16 << 20;
+static const size_t FIRST_MAP = (size_t)16 << 20, FILE_MAX = (size_t)1 << 30;
 
 struct writer {
     struct ls_selection *selection;
+    const struct lockstep_source_options *options;
     const char *folder; /* the temporary one */
     MDB_env *environment;
     MDB_dbi database;
@@ -72,17 +76,67 @@ static int make_key(struct writer *writer, int64_t i, MDB_val *key)
     return 0;
 }
 
+/* Whether a file can be taken as it is: it has the type that is wanted, by its name. */
+static bool is_wanted_file(const struct lockstep_source_options *options, const char *path)
+{
+    const char *dot = strrchr(path, '.'), *wanted = options->encode_type;
+    if (options->resize_height > 0 || options->resize_width > 0 || options->gray)
+        return false;
+    if (wanted == NULL)
+        return true;
+    if (dot == NULL)
+        return false;
+    const bool jpeg = strcasecmp(wanted, "jpg") == 0 || strcasecmp(wanted, "jpeg") == 0;
+    return strcasecmp(dot + 1, wanted) == 0 ||
+           (jpeg && (strcasecmp(dot + 1, "jpg") == 0 || strcasecmp(dot + 1, "jpeg") == 0));
+}
+
+/* A record that holds a picture file: the source's own, or one that is made of the pixels. */
+static int make_encoded(struct writer *writer, int64_t i, const uint8_t **datum, size_t *size)
+{
+    const struct ls_source *source = writer->selection->source;
+    const struct lockstep_source_options *options = writer->options;
+    const int64_t index = ls_selection_index(writer->selection, i);
+    const char *path =
+        source->type->record_file != NULL ? source->type->record_file(source, index) : NULL;
+    struct ls_record record;
+    uint8_t *file = NULL;
+    size_t file_size = 0;
+    /* Read in any case: a picture that cannot be decoded is found now. */
+    LS_TRY(ls_selection_read(writer->selection, i, &record, writer->error));
+    const int32_t label = *(const int32_t *)record.tensor[1].data;
+    if (path != NULL && is_wanted_file(options, path))
+        LS_TRY(
+            ls_file_read(path, FILE_MAX, LOCKSTEP_DATA, (char **)&file, &file_size, writer->error));
+    else if (record.tensor[0].type != LS_U8)
+        return ls_fail(writer->error, LOCKSTEP_DATA, source->type->name, NULL,
+                       "its records are no pictures of bytes, which a file could hold");
+    else
+        LS_TRY(ls_picture_encode(record.tensor[0].data, record.tensor[0].shape.dim,
+                                 options->encode_type != NULL ? options->encode_type : "png", &file,
+                                 &file_size, writer->error));
+    *datum = ls_datum_write_file(file, file_size, label, &writer->datum, size);
+    ls_free(file);
+    return *datum != NULL ? 0 : ls_fail_memory(writer->error, "a record");
+}
+
+static int make_raw(struct writer *writer, int64_t i, const uint8_t **datum, size_t *size)
+{
+    struct ls_record record;
+    LS_TRY(ls_selection_read(writer->selection, i, &record, writer->error));
+    *datum = ls_datum_write(&record, true, &writer->datum, size);
+    return *datum != NULL ? 0 : ls_fail_memory(writer->error, "a record");
+}
+
 /* Puts a record into a transaction; *full when the map has no room for it. */
 static int put_record(struct writer *writer, MDB_txn *transaction, int64_t i, bool *full)
 {
-    struct ls_record record;
     MDB_val key, value;
-    LS_TRY(ls_selection_read(writer->selection, i, &record, writer->error));
-    LS_TRY(make_key(writer, i, &key));
+    const uint8_t *bytes;
     size_t size;
-    const uint8_t *bytes = ls_datum_write(&record, true, &writer->datum, &size);
-    if (bytes == NULL)
-        return ls_fail_memory(writer->error, "a record");
+    LS_TRY(writer->options->encoded ? make_encoded(writer, i, &bytes, &size)
+                                    : make_raw(writer, i, &bytes, &size));
+    LS_TRY(make_key(writer, i, &key));
     value = (MDB_val){.mv_size = size, .mv_data = (void *)(uintptr_t)bytes};
     /* Keys come in order: appending packs pages full. */
     int code = mdb_put(transaction, writer->database, &key, &value, MDB_APPEND);
@@ -138,10 +192,15 @@ static int write_records(struct writer *writer)
     return code == 0 ? 0 : lmdb_failed(writer, code, "write");
 }
 
-static int fill_folder(struct ls_selection *selection, const char *folder, struct ls_error *error)
+static int fill_folder(struct ls_selection *selection,
+                       const struct lockstep_source_options *options, const char *folder,
+                       struct ls_error *error)
 {
-    struct writer writer = {
-        .selection = selection, .folder = folder, .map = FIRST_MAP, .error = error};
+    struct writer writer = {.selection = selection,
+                            .options = options,
+                            .folder = folder,
+                            .map = FIRST_MAP,
+                            .error = error};
     int code = mdb_env_create(&writer.environment);
     if (code != 0)
         return lmdb_failed(&writer, code, "make a database");
@@ -198,7 +257,9 @@ static int publish(const char *folder, const char *path, struct ls_error *error)
     return 0;
 }
 
-static int convert_into(struct ls_selection *selection, const char *path, struct ls_error *error)
+static int convert_into(struct ls_selection *selection,
+                        const struct lockstep_source_options *options, const char *path,
+                        struct ls_error *error)
 {
     struct ls_text folder = {0};
     ls_text_add(&folder, path);
@@ -215,7 +276,7 @@ static int convert_into(struct ls_selection *selection, const char *path, struct
     if (mkdir(folder.data, 0775) != 0) {
         status = ls_fail_errno(error, LOCKSTEP_RESOURCE, folder.data, "cannot make the folder");
     } else {
-        status = fill_folder(selection, folder.data, error);
+        status = fill_folder(selection, options, folder.data, error);
         if (status == 0)
             status = publish(folder.data, target, error);
         if (status != 0)
@@ -243,7 +304,7 @@ int ls_convert(const struct lockstep_source_options *source, const char *path, i
                          "number",
                          RECORDS_MAX);
     if (status == 0)
-        status = convert_into(&selection, path, error);
+        status = convert_into(&selection, source, path, error);
     if (status == 0 && records != NULL)
         *records = selection.count;
     ls_selection_close(&selection);

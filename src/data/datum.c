@@ -129,3 +129,18 @@ const uint8_t *ls_datum_write(const struct ls_record *record, bool has_label,
     *size = (size_t)(at - start);
     return start;
 }
+
+const uint8_t *ls_datum_write_file(const uint8_t *file, size_t file_size, int32_t label,
+                                   struct ls_buffer *buffer, size_t *size)
+{
+    uint8_t *start = ls_buffer_reserve(buffer, 10 * LS_WIRE_VARINT_MAX + file_size, 1);
+    if (start == NULL)
+        return NULL;
+    uint8_t *at = ls_wire_put_varint(start, 4 << 3 | LS_WIRE_BYTES);
+    at = ls_wire_put_varint(at, file_size);
+    memcpy(at, file, file_size);
+    at = write_number(at + file_size, 5, label);
+    at = write_number(at, 7, 1);
+    *size = (size_t)(at - start);
+    return start;
+}

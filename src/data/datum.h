@@ -32,4 +32,8 @@ int ls_datum_check(const struct ls_datum *datum, struct ls_problem *problem);
 const uint8_t *ls_datum_write(const struct ls_record *record, bool has_label,
                               struct ls_buffer *buffer, size_t *size);
 
+/* The serialized form of a record that is a picture file. */
+const uint8_t *ls_datum_write_file(const uint8_t *file, size_t file_size, int32_t label,
+                                   struct ls_buffer *buffer, size_t *size);
+
 #endif

@@ -129,6 +129,12 @@ static void name_record(const struct ls_source *source, int64_t index, struct ls
     ls_text_add(text, ls_picture_name(&images->list, (size_t)index));
 }
 
+static const char *record_file(const struct ls_source *source, int64_t index)
+{
+    const struct images *images = source->state;
+    return ls_picture_path(&images->list, (size_t)index);
+}
+
 static uint64_t stamp(const struct ls_source *source)
 {
     return ls_picture_list_stamp(&((const struct images *)source->state)->list);
@@ -145,4 +151,5 @@ const struct ls_source_type ls_source_images = {
     .read = read_image,
     .stamp = stamp,
     .name_record = name_record,
+    .record_file = record_file,
 };

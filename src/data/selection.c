@@ -36,7 +36,8 @@ int ls_selection_open(const struct lockstep_source_options *options, struct ls_s
     LS_TRY(ls_split_parse(options->split, NULL, &split, error));
     LS_TRY(open_source(options, &selection->source, error));
     selection->count = selection->source->count;
-    if (selection->source->varies)
+    selection->any_size = options->any_size != 0 || options->encoded != 0;
+    if (selection->source->varies && !selection->any_size)
         return ls_fail(error, LOCKSTEP_DATA, options->source[0], "resize them",
                        "its records differ in size");
     if (!split.all) {
@@ -76,7 +77,7 @@ int ls_selection_read(struct ls_selection *selection, int64_t i, struct ls_recor
     const struct ls_source *source = selection->source;
     int64_t index = ls_selection_index(selection, i);
     LS_TRY(ls_source_read(selection->reader, index, LS_ALL_TENSORS, record, error));
-    if (!ls_shape_equal(&record->tensor[0].shape, &source->tensor[0].shape))
+    if (!selection->any_size && !ls_shape_equal(&record->tensor[0].shape, &source->tensor[0].shape))
         return ls_fail(error, LOCKSTEP_DATA, source->type->name, NULL,
                        "record %" PRId64 " has another size than the first", index);
     return 0;

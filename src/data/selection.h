@@ -13,6 +13,7 @@ struct ls_selection {
     uint32_t *records; /* of the split; NULL: all */
     int64_t count;
     bool shuffle;
+    bool any_size; /* records may differ in size */
     struct ls_order order;
     const struct lockstep_callbacks *callbacks;
 };
@@ -22,7 +23,7 @@ int ls_selection_open(const struct lockstep_source_options *options, struct ls_s
 void ls_selection_close(struct ls_selection *selection);
 /* The source's index of the i-th record. */
 int64_t ls_selection_index(const struct ls_selection *selection, int64_t i);
-/* Reads the i-th record, which must have the shape of the first. */
+/* Reads the i-th record, which must have the shape of the first (unless any will do). */
 int ls_selection_read(struct ls_selection *selection, int64_t i, struct ls_record *record,
                       struct ls_error *error);
 /* To be called after `done` records: reports every 1000 and at the end, and asks whether to go

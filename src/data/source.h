@@ -112,6 +112,8 @@ struct ls_source_type {
     uint64_t (*stamp)(const struct ls_source *source);
     /* (optional) Appends the name of a record (its path, its key) to `text`. */
     void (*name_record)(const struct ls_source *source, int64_t index, struct ls_text *text);
+    /* (optional) The picture file that a record is; the source keeps the path. */
+    const char *(*record_file)(const struct ls_source *source, int64_t index);
 };
 
 /* All sources, ls_source_NAME for each NAME in DataParameter.DB of proto/lockstep.proto (in small

@@ -201,6 +201,18 @@ int lockstep_solver_use_dummy_data(struct lockstep_solver *solver,
     return 0;
 }
 
+int lockstep_upgrade_net(const char *from, const char *to, int binary, struct lockstep_error *error)
+{
+    fake_note("upgrade net(%s|%s|%d) ", from, to, binary);
+    return fake_answer(fake.convert_status, error);
+}
+
+int lockstep_upgrade_solver(const char *from, const char *to, struct lockstep_error *error)
+{
+    fake_note("upgrade solver(%s|%s) ", from, to);
+    return fake_answer(fake.convert_status, error);
+}
+
 int lockstep_solver_of_net(const char *path, int level, const char *const *stages,
                            size_t stage_count, struct lockstep_solver **solver,
                            struct lockstep_error *error)

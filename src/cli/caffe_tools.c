@@ -1,0 +1,293 @@
+/* Caffe's tools. See cli/caffe_tools.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/caffe_tools.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/caffe.h"
+#include "cli/report.h"
+#include "lockstep/lockstep.h"
+#include "monitor/monitor.h"
+#include "monitor/progress.h"
+
+/* Flags of Caffe's library for logs, which change nothing: messages go to stderr. */
+struct log_values {
+    int to_stderr, also_to_stderr;
+};
+#define LOG_OPTIONS(type, member)                                                                  \
+    LS_CLI_ROW(LS_CLI_FLAG, "logtostderr", NULL, type, member.to_stderr, 0,                        \
+               "as always: messages go to stderr"),                                                \
+        LS_CLI_ROW(LS_CLI_FLAG, "alsologtostderr", NULL, type, member.also_to_stderr, 0,           \
+                   "the same")
+
+enum { BACKEND_ROOM = 32 };
+
+/* "lmdb" as the library writes it. */
+static const char *upper(const char *name, char buffer[BACKEND_ROOM])
+{
+    size_t i = 0;
+    for (; name[i] != '\0' && i + 1 < BACKEND_ROOM; i++)
+        buffer[i] = (char)toupper((unsigned char)name[i]);
+    buffer[i] = '\0';
+    return buffer;
+}
+
+/* Databases are written as LMDB. */
+static int check_written_backend(const char *backend)
+{
+    if (backend == NULL || strcmp(backend, "lmdb") == 0)
+        return 0;
+    return ls_cli_usage_error(
+        "--backend %s: databases are written as lmdb. hint: leave it out, and "
+        "write backend: LMDB in data_param",
+        backend);
+}
+
+/* ---- convert_imageset ------------------------------------------------------------------------ */
+
+struct convert_values {
+    struct ls_cli_list arguments; /* root, list, database */
+    const char *backend, *encode_type;
+    int64_t height, width, seed;
+    int gray, shuffle, check_size, encoded;
+    struct log_values log;
+};
+
+static int convert(const void *data)
+{
+    const struct convert_values *values = data;
+    const char *root = values->arguments.items[0], *database = values->arguments.items[2];
+    int status = check_written_backend(values->backend);
+    if (status != 0)
+        return status;
+    struct lockstep_source_options options;
+    lockstep_source_options_init(&options);
+    options.backend = "IMAGES";
+    options.source = &values->arguments.items[1];
+    options.source_count = 1;
+    options.root_folder = strcmp(root, "/") != 0 && root[0] != '\0' ? root : NULL;
+    options.resize_height = (int)values->height;
+    options.resize_width = (int)values->width;
+    options.gray = values->gray;
+    options.shuffle = values->shuffle;
+    options.seed = values->seed;
+    options.encoded = values->encoded || values->encode_type != NULL;
+    options.encode_type = values->encode_type;
+    options.any_size = !values->check_size;
+    struct ls_progress progress;
+    ls_progress_init(&progress, stderr, NULL);
+    options.callbacks = (struct lockstep_callbacks){&progress, ls_progress_event, NULL};
+    struct lockstep_error *error = lockstep_error_new();
+    int64_t records = 0;
+    status = lockstep_convert(&options, database, &records, error);
+    ls_progress_clear(&progress);
+    if (status != 0)
+        ls_cli_report(status, error);
+    else
+        fprintf(stderr, "Processed %" PRId64 " files.\n", records);
+    lockstep_error_free(error);
+    return status;
+}
+
+static void convert_defaults(void *data)
+{
+    struct convert_values *values = data;
+    values->seed = 1;
+}
+
+static const struct ls_cli_option convert_options[] = {
+    LS_CLI_ROW(LS_CLI_FLAG, "gray", NULL, struct convert_values, gray, 0,
+               "pictures get one channel"),
+    LS_CLI_ROW(LS_CLI_FLAG, "shuffle", NULL, struct convert_values, shuffle, 0,
+               "in a random order, the same for the same seed"),
+    LS_CLI_ROW(LS_CLI_INTEGER, "seed", "N", struct convert_values, seed, 0,
+               "of this order; default: 1"),
+    LS_CLI_ROW(LS_CLI_TEXT, "backend", "NAME", struct convert_values, backend, 0, "lmdb"),
+    LS_CLI_ROW(LS_CLI_INTEGER, "resize-width", "N", struct convert_values, width, 0,
+               "resize pictures to this width; 0: as they are"),
+    LS_CLI_ROW(LS_CLI_INTEGER, "resize-height", "N", struct convert_values, height, 0,
+               "and to this height"),
+    LS_CLI_ROW(LS_CLI_FLAG, "check-size", NULL, struct convert_values, check_size, 0,
+               "refuse records that differ in size"),
+    LS_CLI_ROW(LS_CLI_FLAG, "encoded", NULL, struct convert_values, encoded, 0,
+               "records hold picture files"),
+    LS_CLI_ROW(LS_CLI_TEXT, "encode-type", "TYPE", struct convert_values, encode_type, 0,
+               "of which type: jpg or png"),
+    LOG_OPTIONS(struct convert_values, log),
+    {.name = NULL}};
+
+const struct ls_cli_command ls_cli_convert_imageset = {
+    .name = "convert_imageset",
+    .summary = "writes the pictures of a list file into a database",
+    .usage = "[FLAGS] ROOTFOLDER/ LISTFILE DB_NAME",
+    .options = convert_options,
+    .arguments = offsetof(struct convert_values, arguments),
+    .arguments_min = 3,
+    .arguments_max = 3,
+    .arguments_name = "ROOTFOLDER/, LISTFILE and DB_NAME",
+    .example = "convert_imageset --resize_height=256 --resize_width=256 --shuffle \\\n"
+               "    pictures/ train.txt train_lmdb",
+    .defaults = convert_defaults,
+    .run = convert,
+    .values_size = sizeof(struct convert_values),
+};
+
+/* ---- compute_image_mean ---------------------------------------------------------------------- */
+
+struct mean_values {
+    struct ls_cli_list arguments; /* database, output */
+    const char *backend;
+    struct log_values log;
+};
+
+enum { CHANNELS_MAX = 16 };
+
+static int mean(const void *data)
+{
+    const struct mean_values *values = data;
+    char backend[BACKEND_ROOM];
+    double means[CHANNELS_MAX];
+    int channels = 0;
+    struct lockstep_source_options options;
+    lockstep_source_options_init(&options);
+    options.backend = upper(values->backend != NULL ? values->backend : "lmdb", backend);
+    options.source = values->arguments.items;
+    options.source_count = 1;
+    struct ls_progress progress;
+    ls_progress_init(&progress, stderr, NULL);
+    options.callbacks = (struct lockstep_callbacks){&progress, ls_progress_event, NULL};
+    struct lockstep_error *error = lockstep_error_new();
+    const char *output = values->arguments.count > 1 ? values->arguments.items[1] : NULL;
+    int status = lockstep_mean(&options, output, means, &channels, error);
+    ls_progress_clear(&progress);
+    if (status == 0 && output != NULL)
+        fprintf(stderr, "Write to %s\n", output);
+    fprintf(stderr, status == 0 ? "Number of channels: %d\n" : "", channels);
+    for (int c = 0; status == 0 && c < channels && c < CHANNELS_MAX; c++)
+        fprintf(stderr, "mean_value channel [%d]: %.6g\n", c, means[c]);
+    if (status != 0)
+        ls_cli_report(status, error);
+    lockstep_error_free(error);
+    return status;
+}
+
+static const struct ls_cli_option mean_options[] = {LS_CLI_ROW(LS_CLI_TEXT, "backend", "NAME",
+                                                               struct mean_values, backend, 0,
+                                                               "the database's; default: lmdb"),
+                                                    LOG_OPTIONS(struct mean_values, log),
+                                                    {.name = NULL}};
+
+const struct ls_cli_command ls_cli_compute_image_mean = {
+    .name = "compute_image_mean",
+    .summary = "computes the mean picture of a database",
+    .usage = "[FLAGS] INPUT_DB [OUTPUT_FILE]",
+    .options = mean_options,
+    .arguments = offsetof(struct mean_values, arguments),
+    .arguments_min = 1,
+    .arguments_max = 2,
+    .arguments_name = "INPUT_DB",
+    .example = "compute_image_mean train_lmdb mean.binaryproto",
+    .run = mean,
+    .values_size = sizeof(struct mean_values),
+};
+
+/* ---- upgrade_... ----------------------------------------------------------------------------- */
+
+struct upgrade_values {
+    struct ls_cli_list arguments; /* from, to */
+    struct log_values log;
+};
+
+static int report_upgrade(const struct upgrade_values *values, const char *what, int status,
+                          struct lockstep_error *error)
+{
+    if (status != 0)
+        ls_cli_report(status, error);
+    else
+        fprintf(stderr, "Wrote upgraded %s to %s\n", what, values->arguments.items[1]);
+    lockstep_error_free(error);
+    return status;
+}
+
+static int upgrade_text(const void *data)
+{
+    const struct upgrade_values *values = data;
+    struct lockstep_error *error = lockstep_error_new();
+    int status =
+        lockstep_upgrade_net(values->arguments.items[0], values->arguments.items[1], 0, error);
+    return report_upgrade(values, "NetParameter text proto", status, error);
+}
+
+static int upgrade_binary(const void *data)
+{
+    const struct upgrade_values *values = data;
+    struct lockstep_error *error = lockstep_error_new();
+    int status =
+        lockstep_upgrade_net(values->arguments.items[0], values->arguments.items[1], 1, error);
+    return report_upgrade(values, "NetParameter binary proto", status, error);
+}
+
+static int upgrade_solver(const void *data)
+{
+    const struct upgrade_values *values = data;
+    struct lockstep_error *error = lockstep_error_new();
+    int status =
+        lockstep_upgrade_solver(values->arguments.items[0], values->arguments.items[1], error);
+    return report_upgrade(values, "SolverParameter text proto", status, error);
+}
+
+static const struct ls_cli_option upgrade_options[] = {LOG_OPTIONS(struct upgrade_values, log),
+                                                       {.name = NULL}};
+
+#define UPGRADE(tool, text, function, file)                                                        \
+    {                                                                                              \
+        .name = tool, .summary = text, .usage = "INPUT OUTPUT", .options = upgrade_options,        \
+        .arguments = offsetof(struct upgrade_values, arguments), .arguments_min = 2,               \
+        .arguments_max = 2, .arguments_name = "INPUT and OUTPUT",                                  \
+        .example = tool " old." file " new." file, .run = function,                                \
+        .values_size = sizeof(struct upgrade_values)                                               \
+    }
+
+const struct ls_cli_command ls_cli_upgrade_net_proto_text =
+    UPGRADE("upgrade_net_proto_text", "writes a net's definition in the newest form", upgrade_text,
+            "prototxt");
+const struct ls_cli_command ls_cli_upgrade_net_proto_binary =
+    UPGRADE("upgrade_net_proto_binary", "the same for a caffemodel, with its weights",
+            upgrade_binary, "caffemodel");
+const struct ls_cli_command ls_cli_upgrade_solver_proto_text =
+    UPGRADE("upgrade_solver_proto_text", "the same for a solver", upgrade_solver, "prototxt");
+
+/* ---- device_query ---------------------------------------------------------------------------- */
+
+static void put_line(void *user, const char *line)
+{
+    (void)user;
+    puts(line);
+}
+
+static int query(const void *data)
+{
+    (void)data;
+    ls_cli_describe_machine(put_line, NULL);
+    return 0;
+}
+
+struct query_values {
+    struct log_values log;
+};
+
+static const struct ls_cli_option query_options[] = {LOG_OPTIONS(struct query_values, log),
+                                                     {.name = NULL}};
+
+const struct ls_cli_command ls_cli_device_query = {
+    .name = "device_query",
+    .summary = "says what computes here, and what it can do",
+    .usage = "",
+    .options = query_options,
+    .example = "device_query",
+    .run = query,
+    .values_size = sizeof(struct query_values),
+};
