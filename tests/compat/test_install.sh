@@ -22,7 +22,7 @@ export PKG_CONFIG_PATH=${pc%/*}
 libdir=$(pkg-config --variable=libdir lockstep)
 
 # The names of Caffe's programs.
-for name in caffe caffe.bin; do
+for name in caffe caffe.bin convert_imageset device_query; do
     [ "$(readlink "$work/moved/bin/$name")" = lockstep ] || fail "there is no link $name"
 done
 "$work/moved/bin/caffe" -version | grep -q '^caffe version' || fail "caffe -version"
@@ -53,6 +53,7 @@ LD_LIBRARY_PATH=$libdir ldd "$work/shared" | grep -q "liblockstep.so.0 => $libdi
 mkdir "$work/static" && cp "$libdir/liblockstep.a" "$work/static"
 # shellcheck disable=SC2046
 "${CC:-cc}" "$work/user.c" -o "$work/alone" $(pkg-config --cflags lockstep) -L"$work/static" \
+    $(pkg-config --static --libs-only-L lockstep | sed "s|-L$libdir||") \
     $(pkg-config --static --libs-only-l --libs-only-other lockstep)
 "$work/alone" | grep -q "$expect" || fail "with the static library"
 

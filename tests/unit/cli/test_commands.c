@@ -412,6 +412,7 @@ static void the_device_reaches_the_library(void **state)
         {{"train", "--solver", "s"}, 1},
         {{"test", "--model", "m", "--weights", "w"}, 1},
         {{"predict", "--model", "m", "--weights", "w", "a.png"}, 1},
+        {{"classify", "--model", "m", "--weights", "w", "a.png"}, 1},
         {{"plan", "--solver", "s"}, 1},
         {{"plan", "--model", "m"}, 1},
         {{"plan", "--solver", "s", "--ranks", "2"}, 1},

@@ -101,6 +101,27 @@ static void test_rows_of_a_drawing(void **state)
     ls_layered_free(&drawing);
 }
 
+static void test_caffe_tools(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("upgrade_net_proto_text", "a", "b"), 0);
+    assert_string_equal(fake.calls, "upgrade net(a|b|0) ");
+    assert_int_equal(RUN("upgrade_net_proto_binary", "-logtostderr=1", "a", "b"), 0);
+    assert_non_null(strstr(fake.calls, "upgrade net(a|b|1) "));
+    assert_int_equal(RUN("upgrade_solver_proto_text", "a", "b"), 0);
+    assert_non_null(strstr(fake.calls, "upgrade solver(a|b) "));
+    assert_int_equal(RUN("upgrade_net_proto_text", "a"), LOCKSTEP_USAGE);
+    fake.convert_status = LOCKSTEP_DEFINITION;
+    fake.message = "a:1:2: wrong";
+    assert_int_equal(RUN("upgrade_net_proto_text", "a", "b"), LOCKSTEP_DEFINITION);
+    assert_string_equal(messages, "lockstep: a:1:2: wrong\n");
+    fake_reset();
+    assert_int_equal(RUN("device_query"), 0);
+    assert_non_null(strstr(out, "Measured, fp32:                200.0 GFLOP/s\n"));
+    assert_int_equal(RUN("help", "caffe"), 0);
+    assert_non_null(strstr(out, "usage: caffe <command> <flags>"));
+}
+
 static void test_time_of_a_net(void **state)
 {
     (void)state;
@@ -146,6 +167,7 @@ int main(void)
         cmocka_unit_test_setup(test_shapes, reset),
         cmocka_unit_test_setup(test_draw, reset),
         cmocka_unit_test(test_rows_of_a_drawing),
+        cmocka_unit_test_setup(test_caffe_tools, reset),
         cmocka_unit_test_setup(test_time_of_a_net, reset),
         cmocka_unit_test_setup(test_dummy_data, reset),
     };

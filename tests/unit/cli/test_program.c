@@ -62,8 +62,8 @@ static void test_usage_errors(void **state)
                  "is missing before it. hint: lockstep train "
                  "--solver FILE [OPTIONS]\n");
     expect_usage(RUN("trian"), "lockstep: unknown command 'trian'. hint: did you mean 'train'?\n");
-    expect_usage(RUN("device_query"), "lockstep: unknown command 'device_query'. hint: 'lockstep "
-                                      "help' lists the commands\n");
+    expect_usage(RUN("summarize"), "lockstep: unknown command 'summarize'. hint: 'lockstep "
+                                   "help' lists the commands\n");
     expect_usage(run((const char *const[]){NULL}),
                  "lockstep: a command is missing. hint: 'lockstep help' lists the commands\n");
     expect_usage(RUN("test", "--model", "m"), "lockstep: test: --weights FILE is missing\n");
