@@ -104,8 +104,46 @@ static int check_averages(const struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
+/* Whether a layer above, or a blob before this one, says a multiplier of a shared parameter. */
+static bool is_given(const struct ls_layer *layer, int blob, const char *share, bool decay)
+{
+    const struct ls_graph *graph = layer->graph;
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const Lockstep__LayerParameter *other = graph->layers[i]->definition;
+        bool here = graph->layers[i] == layer;
+        for (size_t p = 0; p < other->n_param && (!here || p < (size_t)blob); p++) {
+            const Lockstep__ParamSpec *spec = other->param[p];
+            if (spec->name != NULL && strcmp(spec->name, share) == 0 &&
+                (decay ? spec->has_decay_mult : spec->has_lr_mult))
+                return true;
+        }
+        if (here)
+            break;
+    }
+    return false;
+}
+
+/* As in Caffe the first layer that says a multiplier of a shared parameter decides, be it the owner
+ * or not; others must say the same, or nothing. */
+static int agree_on(const struct ls_layer *layer, int blob, struct ls_parameter *owner,
+                    const Lockstep__ParamSpec *spec, bool decay, struct ls_error *error)
+{
+    const char *field = decay ? "decay_mult" : "lr_mult";
+    float *known = decay ? &owner->decay_mult : &owner->lr_mult;
+    float mine = decay ? spec->decay_mult : spec->lr_mult;
+    if (!(decay ? spec->has_decay_mult : spec->has_lr_mult) || mine == *known)
+        return 0;
+    if (is_given(layer, blob, owner->share, decay))
+        return ls_layer_fail(layer, error, spec, field, "give it in one of the layers only",
+                             "shared parameter '%s' has %s %g here and %g in a layer above",
+                             owner->share, field, (double)mine, (double)*known);
+    if (layer->graph->training)
+        *known = mine;
+    return 0;
+}
+
 /* What a layer that shares another's parameter must agree on. */
-static int check_shared(const struct ls_layer *layer, int blob, const struct ls_parameter *owner,
+static int check_shared(const struct ls_layer *layer, int blob, struct ls_parameter *owner,
                         const Lockstep__ParamSpec *spec, struct ls_error *error)
 {
     const struct ls_shape *mine = &layer->request[blob].shape;
@@ -132,17 +170,8 @@ static int check_shared(const struct ls_layer *layer, int blob, const struct ls_
     LS_TRY(check_shared_average(layer, blob, owner, spec, error));
     if (owner->average) /* its multipliers are not used */
         return 0;
-    if (spec->has_lr_mult && spec->lr_mult != owner->lr_mult)
-        return ls_layer_fail(layer, error, spec, "lr_mult", "give it in one of the layers only",
-                             "shared parameter '%s' has lr_mult %g here and %g in layer '%s'",
-                             owner->share, (double)spec->lr_mult, (double)owner->lr_mult,
-                             owner->layer);
-    if (spec->has_decay_mult && spec->decay_mult != owner->decay_mult)
-        return ls_layer_fail(layer, error, spec, "decay_mult", "give it in one of the layers only",
-                             "shared parameter '%s' has decay_mult %g here and %g in layer '%s'",
-                             owner->share, (double)spec->decay_mult, (double)owner->decay_mult,
-                             owner->layer);
-    return 0;
+    LS_TRY(agree_on(layer, blob, owner, spec, false, error));
+    return agree_on(layer, blob, owner, spec, true, error);
 }
 
 static int check_spec(const struct ls_layer *layer, const Lockstep__ParamSpec *spec,

@@ -288,9 +288,7 @@ int ls_write_caffemodel(const struct ls_graph *graph, const float *const *plain,
         blobs += (size_t)graph->layers[i]->blobs;
     struct ls_caffemodel_layer *layers = ls_alloc(graph->layer_count + 1, sizeof *layers);
     struct ls_caffemodel_blob *blob = ls_alloc(blobs + 1, sizeof *blob);
-    const Lockstep__NetParameter *net = (const void *)graph->definition->message;
-    const char *name =
-        net->base.descriptor == &lockstep__net_parameter__descriptor ? net->name : NULL;
+    const char *name = graph->net != NULL ? graph->net->name : NULL;
     int status = layers == NULL || blob == NULL ? ls_fail_memory(error, "a caffemodel") : 0;
     if (status == 0) {
         fill_layers(graph, plain, gradients, layers, blob);
