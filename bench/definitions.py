@@ -41,7 +41,46 @@ def fields_of(network, layer):
     return " ".join(fields)
 
 
+def lstm_text(network, layer, precision):
+    """The rows of a picture become steps; sequences begin with the first, and their last state is
+    taken."""
+    _, steps, inputs = layer.shape_in
+    x, name, outputs = layer.bottoms[0], layer.name, layer.set["num_output"]
+    head = f" precision: {precision}" if precision else ""
+
+    def one(kind, suffix, bottoms, tops, fields, more=""):
+        read = "".join(f' bottom: "{b}"' for b in bottoms) + "".join(f' top: "{t}"' for t in tops)
+        tail = f"\n  {fields}\n" if fields else " "
+        gap = "\n  " if fields else " "
+        return f'layer {{{gap}name: "{name}{suffix}" type: "{kind}"{read}{more}{tail}}}\n'
+
+    def dummy(suffix, columns, value):
+        return one("DummyData", suffix, [], [name + suffix],
+                   f"dummy_data_param {{ shape {{ dim: {network.batch} dim: {columns} }} "
+                   f'data_filler {{ type: "constant" value: {value} }} }}')
+
+    text = one("Reshape", "/rows", [x], [name + "/rows"],
+               f"reshape_param {{ shape {{ dim: [0, {steps}, {inputs}] }} }}")
+    text += one("Permute", "/steps", [name + "/rows"], [name + "/steps"],
+                "permute_param { order: [1, 0, 2] }")
+    text += dummy("/begins", 1, 0) + dummy("/goes_on", steps - 1, 1)
+    text += one("Concat", "/marks", [name + "/begins", name + "/goes_on"], [name + "/marks"],
+                "concat_param { axis: 1 }")
+    text += one("Permute", "/cont", [name + "/marks"], [name + "/cont"],
+                "permute_param { order: [1, 0] }")
+    text += one("LSTM", "", [name + "/steps", name + "/cont"], [name + "/all"],
+                f"recurrent_param {{ num_output: {outputs} weight_filler {{ "
+                'type: "uniform" min: -0.08 max: 0.08 } }', head)
+    text += one("Slice", "/last", [name + "/all"], [name + "/before", name + "/last"],
+                f"slice_param {{ axis: 0 slice_point: {steps - 1} }}")
+    text += one("Silence", "/unused", [name + "/before"], [], "")
+    return text + one("Reshape", "/state", [name + "/last"], [layer.top],
+                      f"reshape_param {{ shape {{ dim: [-1, {outputs}] }} }}")
+
+
 def layer_text(network, layer, precision=None):
+    if layer.type == "LSTM":
+        return lstm_text(network, layer, precision)
     bottoms = "".join(f' bottom: "{bottom}"' for bottom in layer.bottoms)
     head = f'  name: "{layer.name}" type: "{layer.type}"{bottoms} top: "{layer.top}"'
     head += f" precision: {precision}" if precision else ""

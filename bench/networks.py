@@ -63,6 +63,10 @@ class Network:
         return self.add("InnerProduct", name, [x], [outputs], num_output=outputs, bias_term=True,
                         **more)
 
+    def lstm(self, name, x, outputs):
+        """The last state of cells that see the rows of a picture as steps, one after the other."""
+        return self.add("LSTM", name, [x], [outputs], num_output=outputs)
+
     # ---- Layers between them
 
     def relu(self, x):
@@ -113,6 +117,9 @@ class Network:
         """Multiply-adds of one sample in a layer's forward pass."""
         if layer.type == "InnerProduct":
             return math.prod(layer.shape_in) * layer.set["num_output"]
+        if layer.type == "LSTM":
+            _, steps, inputs = layer.shape_in
+            return steps * (inputs + layer.set["num_output"]) * 4 * layer.set["num_output"]
         window = layer.set.get("kernel_size", 0) ** (len(layer.shape_out) - 1)
         if layer.type == "Convolution":
             return math.prod(layer.shape_out) * window * layer.shape_in[0] // layer.set["group"]
@@ -128,6 +135,8 @@ class Network:
             macs = self.macs(layer)
             if mode == "train":
                 total += 2 * macs * (2 if "data" in layer.bottoms else 3)
+                if layer.type == "LSTM":  # its state has a gradient in any case
+                    total += 2 * layer.shape_in[1] * 4 * layer.set["num_output"] ** 2
             elif not layer.train_only:
                 total += 2 * macs
         return total
@@ -181,6 +190,16 @@ def tf_cifar10():
     x = n.relu(n.inner_product("local3", x, 384))
     x = n.relu(n.inner_product("local4", x, 192))
     n.output(n.inner_product("softmax_linear", x, 10))
+    return n
+
+
+# ---- Sequences ---------------------------------------------------------------------------------
+
+
+def lstm():
+    """An LSTM of 128 cells over sequences of 100 steps of 64 numbers, classified by the last state."""
+    n = Network("lstm", 64, (1, 100, 64))
+    n.output(n.inner_product("scores", n.lstm("lstm1", "data", 128), 10))
     return n
 
 
@@ -362,7 +381,7 @@ def resnet50_groups():
 
 
 ALL = (lenet, cifar10_quick, cifar10_full, tf_cifar10, resnet20, resnet20_groups, caffenet, vgg16,
-       googlenet, resnet50, resnet50_groups, mobilenet, unet3d)
+       googlenet, resnet50, resnet50_groups, mobilenet, unet3d, lstm)
 
 
 def by_name(name):

@@ -58,9 +58,21 @@ def batch_norm(layer, set):
     return kind(layer.shape_in[0], momentum=0.1)
 
 
+class LastState(nn.Module):
+    """The last state of an LSTM over the rows of a picture."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.cells = nn.LSTM(inputs, outputs)
+
+    def forward(self, x):
+        return self.cells(x[:, 0].transpose(0, 1).contiguous())[0][-1]
+
+
 # Scale is part of PyTorch's batch norm; Eltwise and Concat are functions.
 MODULES = {"Convolution": convolution, "Deconvolution": deconvolution, "Pooling": pooling,
            "InnerProduct": inner_product, "LRN": lrn, "BatchNorm": batch_norm,
+           "LSTM": lambda layer, set: LastState(layer.shape_in[2], set["num_output"]),
            "ReLU": lambda layer, set: nn.ReLU(inplace=True),
            "Dropout": lambda layer, set: nn.Dropout(set["dropout_ratio"])}
 
