@@ -310,6 +310,7 @@ enum ls_cell { LS_CELL_RNN, LS_CELL_LSTM, LS_CELL_GRU };
 struct ls_recurrent_attr {
     enum ls_cell cell;
     int64_t steps, rows, hidden;
+    bool bf16; /* what w is multiplied with, and w, are rounded to bf16 */
 };
 
 /* G. */

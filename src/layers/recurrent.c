@@ -242,6 +242,8 @@ static void emit_cells(struct ls_layer *layer)
         ls_op_out(graph, op, out[i]);
     if (op != NULL)
         op->attr.recurrent = state->attr;
+    if (op != NULL)
+        op->attr.recurrent.bf16 = layer->bf16;
 }
 
 /* RNN: o = tanh(W_ho h + b_o). */
@@ -345,6 +347,8 @@ static void emit_backward(struct ls_layer *layer, struct ls_value *dh,
         ls_op_out(graph, op, out[i]);
     if (op != NULL)
         op->attr.recurrent = state->attr;
+    if (op != NULL)
+        op->attr.recurrent.bf16 = layer->bf16;
     for (int i = 0; i < state->states; i++)
         ls_graph_add_gradient(graph, state->start[i], gradients->start[i]);
 }

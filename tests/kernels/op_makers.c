@@ -895,7 +895,8 @@ static void make_recurrent(struct op_scene *scene)
     *attr = (struct ls_recurrent_attr){.cell = (enum ls_cell)scene_draw(scene, 0, 2),
                                        .steps = scene_draw(scene, 1, wide ? 2 : 5),
                                        .rows = scene_draw(scene, 1, wide ? 18 : 5),
-                                       .hidden = scene_draw(scene, 1, wide ? 70 : 12)};
+                                       .hidden = scene_draw(scene, 1, wide ? 70 : 12),
+                                       .bf16 = scene_draw(scene, 0, 3) == 0};
     const int64_t t = attr->steps, n = attr->rows, h = attr->hidden;
     const int64_t width = ls_cell_parts(attr->cell) * h;
     const bool lstm = attr->cell == LS_CELL_LSTM, gru = attr->cell == LS_CELL_GRU;

@@ -1,6 +1,6 @@
 /* Recurrent cells over the steps of a micro-batch's sequences; see struct ls_recurrent_attr.
  *
- * Products of a step, of h with the weights, are those of ops/cpu/bf16/product.h with fp32 numbers.
+ * Products of a step, of h with the weights, are those of ops/cpu/bf16/product.h.
  * The weights are packed into panels once and stay in the second cache for all steps; of h, or of
  * the gradient of z, the rows are packed step by step.
  *
@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "base/align.h"
+#include "ops/cpu/bf16/product.h"
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/vector/bf16_product.h"
+#include "ops/cpu/vector/convert.h"
 #include "ops/cpu/vector/elementwise.h"
 #include "ops/cpu/vector/recurrent.h"
 
@@ -28,26 +29,40 @@ static size_t parts_of(size_t n, size_t part)
 /* result = rows [count, terms] times lines [lines, terms]^T */
 struct step_product {
     const struct ls_vector_bf16_product *vector;
+    bool f32; /* of fp32 numbers, else of bf16 */
     size_t rows, lines, terms;
     size_t a_panel, b_panel; /* bytes */
     size_t pitch;            /* of the result */
-    size_t b, result, end;   /* places in scratch memory: panels of a come first */
+    /* Places in scratch memory; panels of a come first. `rounded`: an operand in bf16. */
+    size_t b, result, rounded, end;
 };
 
-static struct step_product plan_product(int64_t rows, int64_t lines, int64_t terms)
+/* AMX's tiles, which products of so few rows do not fill, give these bits, too. */
+static const struct ls_vector_bf16_product *tiles_for(bool f32)
 {
-    const struct ls_vector_bf16_product *vector = ls_vector_bf16_product();
-    struct step_product plan = {
-        .vector = vector, .rows = (size_t)rows, .lines = (size_t)lines, .terms = (size_t)terms};
+    return f32 || ls_cpu_unit() == LS_UNIT_AMX ? ls_vector_bf16_product() : ls_bf16_tiles(f32);
+}
+
+static struct step_product plan_product(const struct ls_recurrent_attr *attr, int64_t lines,
+                                        int64_t terms)
+{
+    const struct ls_vector_bf16_product *vector = tiles_for(!attr->bf16);
+    struct step_product plan = {.vector = vector,
+                                .f32 = !attr->bf16,
+                                .rows = (size_t)attr->rows,
+                                .lines = (size_t)lines,
+                                .terms = (size_t)terms};
     const size_t blocks = parts_of(plan.terms, LS_BF16_BLOCK) * vector->block_bytes;
     const size_t tiles = parts_of(plan.rows, vector->rows);
     const size_t panels = parts_of(plan.lines, vector->columns);
+    const size_t most = plan.rows > plan.lines ? plan.rows : plan.lines;
     plan.a_panel = vector->rows * blocks;
     plan.b_panel = vector->columns * blocks;
     plan.pitch = panels * vector->columns;
     plan.b = ls_align(tiles * plan.a_panel);
     plan.result = plan.b + ls_align(panels * plan.b_panel);
-    plan.end = plan.result + ls_align(tiles * vector->rows * plan.pitch * sizeof(float));
+    plan.rounded = plan.result + ls_align(tiles * vector->rows * plan.pitch * sizeof(float));
+    plan.end = plan.rounded + (plan.f32 ? 0 : ls_align(most * plan.terms * sizeof(uint16_t)));
     return plan;
 }
 
@@ -56,15 +71,23 @@ static float *result_of(const struct step_product *plan, char *scratch)
     return (float *)(void *)(scratch + plan->result);
 }
 
-/* Packs lines, `width` at a time, into panels from `to` on. */
+/* Packs lines of fp32 numbers, `width` at a time, into panels from `to` on, which lie in `scratch`.
+ */
 static void pack(const struct step_product *plan, const struct ls_bf16_lines *from, size_t width,
-                 void (*packer)(const struct ls_bf16_lines *from, void *panel), char *to)
+                 void (*packer)(const struct ls_bf16_lines *from, void *panel), char *scratch,
+                 char *to)
 {
     const size_t block = width * plan->vector->block_bytes;
+    uint16_t *rounded = (uint16_t *)(void *)(scratch + plan->rounded);
+    if (!plan->f32)
+        ls_vector_convert()->f32_to_bf16((const uint32_t *)(const void *)from->floats, rounded,
+                                         from->lines * plan->terms);
     for (size_t line = 0; line < from->lines; line += width) {
         for (size_t term = 0; term < plan->terms; term += LS_BF16_READ_TERMS) {
             struct ls_bf16_lines part = *from;
-            part.floats += from->by_term ? term * from->pitch + line : line * from->pitch + term;
+            const size_t at = from->by_term ? term * from->pitch + line : line * from->pitch + term;
+            part.floats = plan->f32 ? from->floats + at : NULL;
+            part.data = plan->f32 ? NULL : rounded + at;
             part.lines = smaller(width, from->lines - line);
             part.terms = smaller(LS_BF16_READ_TERMS, plan->terms - term);
             packer(&part, to + term / LS_BF16_BLOCK * block);
@@ -81,14 +104,14 @@ static void pack_weights(const struct step_product *plan, const float *w, bool b
                                         .pitch = backward ? plan->lines : plan->terms,
                                         .by_term = backward,
                                         .lines = plan->lines};
-    pack(plan, &lines, plan->vector->columns, plan->vector->pack_b, scratch + plan->b);
+    pack(plan, &lines, plan->vector->columns, plan->vector->pack_b, scratch, scratch + plan->b);
 }
 
 static void multiply_rows(const struct step_product *plan, const float *rows, char *scratch)
 {
     const struct ls_vector_bf16_product *vector = plan->vector;
     const struct ls_bf16_lines lines = {.floats = rows, .pitch = plan->terms, .lines = plan->rows};
-    pack(plan, &lines, vector->rows, vector->pack_a, scratch);
+    pack(plan, &lines, vector->rows, vector->pack_a, scratch, scratch);
     for (size_t j = 0; j < plan->lines; j += vector->columns)
         for (size_t k = 0, count; k < plan->terms; k += count) {
             const size_t begin = k / LS_BF16_BLOCK * vector->block_bytes;
@@ -96,7 +119,7 @@ static void multiply_rows(const struct step_product *plan, const float *rows, ch
             struct ls_bf16_tile tile = {.b = scratch + plan->b +
                                              j / vector->columns * plan->b_panel +
                                              begin * vector->columns,
-                                        .f32 = true,
+                                        .f32 = plan->f32,
                                         .terms = count,
                                         .pitch = plan->pitch,
                                         .columns = smaller(vector->columns, plan->lines - j),
@@ -135,7 +158,7 @@ static size_t spare_floats(const struct ls_recurrent_attr *attr)
 
 static struct step_product forward_product(const struct ls_recurrent_attr *attr)
 {
-    return plan_product(attr->rows, ls_cell_parts(attr->cell) * attr->hidden, attr->hidden);
+    return plan_product(attr, ls_cell_parts(attr->cell) * attr->hidden, attr->hidden);
 }
 
 /* before = cont h, of all sequences; zeros in front of the first step where there is no h0. */
@@ -241,7 +264,7 @@ struct backward {
 
 static struct step_product backward_product(const struct ls_recurrent_attr *attr)
 {
-    return plan_product(attr->rows, attr->hidden, ls_cell_parts(attr->cell) * attr->hidden);
+    return plan_product(attr, attr->hidden, ls_cell_parts(attr->cell) * attr->hidden);
 }
 
 static size_t backward_floats(const struct ls_recurrent_attr *attr)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/product_sum.h"
+#include "ir/convert.h"
 #include "ir/graph.h"
 #include "ir/layer.h"
 #include "ops/reference/portable.h"
@@ -15,7 +16,7 @@ struct cells {
     const struct ls_call *call;
     enum ls_cell cell;
     int64_t steps, rows, hidden, width;
-    bool portable;
+    bool portable, bf16;
 };
 
 static struct cells cells_of(const struct ls_call *call)
@@ -28,7 +29,9 @@ static struct cells cells_of(const struct ls_call *call)
                           attr->rows,
                           attr->hidden,
                           ls_cell_parts(attr->cell) * attr->hidden,
-                          layer != NULL && layer->graph != NULL && layer->graph->portable};
+                          attr->bf16 ||
+                              (layer != NULL && layer->graph != NULL && layer->graph->portable),
+                          attr->bf16};
 }
 
 static double product(const struct cells *cells, double a, double b)
@@ -69,6 +72,17 @@ static double tanh_slope(const struct cells *cells, double y)
     return sum(cells, 1, -product(cells, y, y));
 }
 
+static float operand(const struct cells *cells, float x)
+{
+    if (!cells->bf16)
+        return x;
+    uint16_t rounded;
+    float back;
+    ls_dtype_convert(LS_F32, &x, LS_BF16, &rounded, 1);
+    ls_dtype_convert(LS_BF16, &rounded, LS_F32, &back, 1);
+    return back;
+}
+
 /* The sum over `terms` of a[i] b[i * pitch]. */
 static double sum_of(const struct cells *cells, const float *a, const float *b, int64_t terms,
                      int64_t pitch)
@@ -77,7 +91,7 @@ static double sum_of(const struct cells *cells, const float *a, const float *b, 
     double total = 0;
     for (int64_t i = 0; i < terms; i++)
         if (cells->portable)
-            ls_product_sum_add(&sum, a[i], b[i * pitch]);
+            ls_product_sum_add(&sum, operand(cells, a[i]), operand(cells, b[i * pitch]));
         else
             total += (double)a[i] * (double)b[i * pitch];
     return cells->portable ? (double)ls_product_sum_end(&sum) : total;

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "kernels/op_makers.h"
 
-enum { ROUNDS = 150, HIDDEN_MAX = 8 };
+enum { ROUNDS = 250, HIDDEN_MAX = 8 };
 enum { Z, CONT, STILL, W, B, H0, C0 };           /* inputs of the op */
 enum { H, GATES, BEFORE, C, H_LAST, C_LAST };    /* its outputs */
 enum { DZ, DU, DSTILL, DH0, DC0, BACK_OUTPUTS }; /* those of its backward op */
@@ -126,7 +126,7 @@ static int64_t check_round(enum ls_cell cell, uint64_t round)
     scene.op.kind = LS_OP_RECURRENT;
     op_makers[LS_OP_RECURRENT](&scene);
     const struct ls_recurrent_attr *attr = &scene.op.attr.recurrent;
-    if (attr->cell == cell && attr->hidden <= HIDDEN_MAX && has(scene.out, BEFORE)) {
+    if (attr->cell == cell && !attr->bf16 && attr->hidden <= HIDDEN_MAX && has(scene.out, BEFORE)) {
         const int outputs[] = {H, H_LAST, C_LAST};
         float *weights[3] = {NULL};
         for (int o = 0; o < 3; o++) {
@@ -161,7 +161,7 @@ static void gradients_are_slopes(void **state)
     int64_t compared = 0;
     for (uint64_t round = 0; round < ROUNDS; round++)
         compared += check_round(cell, round);
-    assert_true(compared >= 500);
+    assert_true(compared >= 300);
 }
 
 int main(void)

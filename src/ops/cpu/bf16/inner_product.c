@@ -175,7 +175,7 @@ static struct ls_bf16_operand weights_of(const struct ls_op *op, const void *w, 
 static bool transposes_weights(const struct ls_op *op, int64_t count)
 {
     const struct ls_inner_product_attr *attr = &op->attr.inner_product;
-    return !op->bf16 && is_data(op) == attr->transpose &&
+    return !reads_wide(op) && is_data(op) == attr->transpose &&
            count >= (is_data(op) ? attr->k : attr->n);
 }
 
@@ -244,7 +244,7 @@ static bool swaps_sides(const struct ls_op *op)
 {
     const struct ls_inner_product_attr *attr = &op->attr.inner_product;
     const int64_t rows = attr->transpose ? attr->k : attr->n;
-    return !op->bf16 && rows >= 2 * (attr->transpose ? attr->n : attr->k);
+    return rows >= 2 * (attr->transpose ? attr->n : attr->k);
 }
 
 /* dw is [n, k], transposed [k, n]: the lines of the one side are rows of it, of the other columns.
