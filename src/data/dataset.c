@@ -178,6 +178,11 @@ static int open_split(const struct opening *o, struct ls_dataset *dataset)
     if (split.all)
         return 0;
     uint32_t kept;
+    if (dataset->source->period > 0)
+        return ls_option_fail(&o->options, "split", "make two files of it", o->error,
+                              "data of backend %s cannot be split: its batches are made of two "
+                              "kinds of records",
+                              dataset->source->type->name);
     dataset->records = ls_split_records(&split, (uint32_t)dataset->source->count, &kept);
     if (dataset->records == NULL)
         return ls_fail_memory(o->error, "the records of a split");
@@ -227,6 +232,11 @@ static int open_skip(const struct opening *o, uint64_t seed, struct ls_dataset *
     const uint32_t most = o->data->rand_skip;
     if (most == 0)
         return 0;
+    if (dataset->source->period > 0)
+        return ls_option_fail(&o->options, "rand_skip", NULL, o->error,
+                              "rand_skip is not for backend %s, whose batches are made of two "
+                              "kinds of records",
+                              dataset->source->type->name);
     if ((int64_t)most > dataset->size)
         return ls_option_fail(&o->options, "rand_skip", NULL, o->error,
                               "rand_skip is %u, but there are only %" PRId64 " samples",

@@ -12,12 +12,28 @@
 #include "data/dataset_inner.h"
 #include "data/numbers.h"
 
+/* Shuffles the places of each kind of records by itself. */
+static uint64_t shuffle_kinds(const struct ls_dataset *dataset, uint64_t epoch, uint64_t place)
+{
+    const uint64_t period = (uint64_t)dataset->source->period;
+    const uint64_t first = (uint64_t)dataset->source->period_first;
+    const bool other = place % period >= first;
+    const uint64_t share = other ? period - first : first, begin = other ? first : 0;
+    const uint64_t key = dataset->shuffle_key + other;
+    struct ls_order order;
+    ls_order_init(&order, key, epoch, (uint64_t)dataset->size / period * share);
+    const uint64_t at = ls_order_at(&order, place / period * share + place % period - begin);
+    return at / share * period + begin + at % share;
+}
+
 int64_t ls_dataset_place_of(const struct ls_dataset *dataset, int64_t ordinal,
                             struct ls_order *order)
 {
     uint64_t size = (uint64_t)dataset->size;
     uint64_t epoch = (uint64_t)ordinal / size;
     uint64_t place = ((uint64_t)ordinal % size + (uint64_t)dataset->skip) % size;
+    if (dataset->shuffle && dataset->source->period > 0)
+        return (int64_t)shuffle_kinds(dataset, epoch, place);
     if (dataset->shuffle) {
         if (order->count == 0 || order->epoch != epoch)
             ls_order_init(order, dataset->shuffle_key, epoch, size);

@@ -53,6 +53,9 @@ struct ls_source {
     bool varies;              /* heights or widths are known to differ from record to record */
     /* Owned. Height and width of each record, where they vary; NULL where all are as the first. */
     int32_t (*sizes)[2];
+    /* Where batches have two kinds of records: of each `period` records the first `period_first`
+     * are of the one kind, the others of the other, and shuffling keeps it so. 0: there is one. */
+    int64_t period, period_first;
     uint32_t label_pad;   /* what padding puts around maps */
     bool encoded;         /* records must be decoded: worth several threads */
     size_t decode_bytes;  /* the most that a reader takes for a record, of those looked at */

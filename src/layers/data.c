@@ -1,5 +1,6 @@
-/* Data, HDF5Data, ImageData: tensors of the samples of a data set, the first layer of a net that is
- * trained. What the other types say has been brought into data_param (schema/data_layers.h).
+/* Data, HDF5Data, ImageData, WindowData: tensors of the samples of a data set, the first layer of a
+ * net that is trained. What the other types say has been brought into data_param
+ * (schema/data_layers.h).
  *
  * Tops: what the samples have, with the samples along an axis of their own, the first one unless
  * data_param's tensor { sample_axis } says another: of pictures data
@@ -119,3 +120,4 @@ static void cost(const struct ls_layer *layer, struct ls_cost *cost)
 DATA_LAYER(data, "Data", "data_param");
 DATA_LAYER(hdf5_data, "HDF5Data", "hdf5_data_param");
 DATA_LAYER(image_data, "ImageData", "image_data_param");
+DATA_LAYER(window_data, "WindowData", "window_data_param");

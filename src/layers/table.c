@@ -83,7 +83,8 @@
     LAYER(tanh)                                                                                    \
     LAYER(threshold)                                                                               \
     LAYER(tile)                                                                                    \
-    LAYER(upsample)
+    LAYER(upsample)                                                                                \
+    LAYER(window_data)
 
 #define LAYER_DECLARE(name) extern const struct ls_layer_type ls_layer_##name;
 #define LAYER_ENTRY(name)   &ls_layer_##name,
@@ -126,7 +127,6 @@ static const struct {
     {"HDF5Output", NULL},
     {"ImageSegData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
     {"Python", NULL},
-    {"WindowData", "a Data layer with backend: IMAGES reads list files and folders of pictures"},
 };
 
 const char *ls_layer_type_hint(const char *name)

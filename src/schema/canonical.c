@@ -32,8 +32,9 @@ static const char *const left_out[] = {
 static const struct {
     const char *message, *field;
 } paths[] = {
-    {"data_param", "source"},    {"data_param", "label_source"},   {"data_param", "root_folder"},
-    {"data_param", "mean_file"}, {"transform_param", "mean_file"},
+    {"data_param", "source"},         {"data_param", "label_source"},
+    {"data_param", "root_folder"},    {"data_param", "mean_file"},
+    {"transform_param", "mean_file"}, {"window_data_param", "mean_file"},
 };
 
 bool ls_canonical_is_path(const ProtobufCMessage *message, const char *field)

@@ -26,6 +26,14 @@ static const struct moved_field hdf5_fields[] = {
     {NULL, NULL},
 };
 
+static const struct moved_field window_fields[] = {
+    {"source", "source"},
+    {"batch_size", "batch_size"},
+    {"cache_images", "cache"},
+    {"root_folder", "root_folder"},
+    {NULL, NULL},
+};
+
 /* Types that read data sets. */
 static const struct data_type {
     const char *type, *parameter;
@@ -33,12 +41,25 @@ static const struct data_type {
     const struct moved_field *fields;
     bool interpolates; /* pictures are resized as OpenCV does it */
     bool names_tops;   /* a top gets what is called as it */
+    bool cuts_windows; /* crop_size and the mean belong to cutting windows out */
     int batch;         /* if none is given; 0: one must be */
 } data_types[] = {
-    {"HDF5Data", "hdf5_data_param", LOCKSTEP__DATA_PARAMETER__DB__HDF5, hdf5_fields, false, true,
-     0},
-    {"ImageData", "image_data_param", LOCKSTEP__DATA_PARAMETER__DB__IMAGES, image_fields, true,
-     false, 1},
+    {.type = "HDF5Data",
+     .parameter = "hdf5_data_param",
+     .backend = LOCKSTEP__DATA_PARAMETER__DB__HDF5,
+     .fields = hdf5_fields,
+     .names_tops = true},
+    {.type = "ImageData",
+     .parameter = "image_data_param",
+     .backend = LOCKSTEP__DATA_PARAMETER__DB__IMAGES,
+     .fields = image_fields,
+     .interpolates = true,
+     .batch = 1},
+    {.type = "WindowData",
+     .parameter = "window_data_param",
+     .backend = LOCKSTEP__DATA_PARAMETER__DB__WINDOWS,
+     .fields = window_fields,
+     .cuts_windows = true},
 };
 enum { DATA_TYPES = sizeof data_types / sizeof data_types[0] };
 
@@ -150,6 +171,29 @@ static bool name_tensors(struct ls_definition *definition, const Lockstep__Layer
     return true;
 }
 
+/* Moves crop_size and the mean from transform_param to what cuts windows out, which does without
+ * the fields that data_param has. Windows are drawn in any order. */
+static bool move_windows(struct ls_definition *definition, Lockstep__LayerParameter *layer,
+                         Lockstep__DataParameter *data)
+{
+    static const char *const fields[] = {"crop_size", "mean_file", "mean_value"};
+    ProtobufCMessage *windows = renew(definition, layer, "window_data_param", NULL);
+    ProtobufCMessage *transform =
+        layer->transform_param != NULL ? renew(definition, layer, "transform_param", NULL) : NULL;
+    if (windows == NULL || (layer->transform_param != NULL && transform == NULL))
+        return false;
+    for (const struct moved_field *f = window_fields; f->from != NULL; f++)
+        ls_field_clear(windows, ls_field_named(windows->descriptor, f->from));
+    for (size_t i = 0; transform != NULL && i < sizeof fields / sizeof fields[0]; i++) {
+        if (!ls_upgrade_copy(definition, transform, fields[i], windows, fields[i]))
+            return false;
+        ls_field_clear(transform, ls_field_named(transform->descriptor, fields[i]));
+    }
+    if (!data->has_shuffle)
+        data->has_shuffle = data->shuffle = 1;
+    return true;
+}
+
 static int complete_data(struct ls_definition *definition, Lockstep__LayerParameter *layer,
                          const struct data_type *type, struct ls_error *error)
 {
@@ -167,11 +211,14 @@ static int complete_data(struct ls_definition *definition, Lockstep__LayerParame
     }
     if (type->names_tops && !name_tensors(definition, layer, data))
         return ls_fail_memory(error, "a definition");
+    if (type->cuts_windows && !move_windows(definition, layer, data))
+        return ls_fail_memory(error, "a definition");
     if (type->interpolates && !data->has_antialias) {
         data->has_antialias = 1;
         data->antialias = 0;
     }
-    ls_field_clear(&layer->base, ls_field_named(layer->base.descriptor, type->parameter));
+    if (!type->cuts_windows)
+        ls_field_clear(&layer->base, ls_field_named(layer->base.descriptor, type->parameter));
     return status;
 }
 

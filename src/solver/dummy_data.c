@@ -131,13 +131,7 @@ static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
 
 static bool is_data(const Lockstep__LayerParameter *layer)
 {
-    static const char *const types[] = {"WindowData", "AnnotatedData"};
-    if (ls_data_layer_reads(layer))
-        return true;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (is_type(layer, types[i]))
-            return true;
-    return false;
+    return ls_data_layer_reads(layer) || is_type(layer, "AnnotatedData");
 }
 
 /* Fills in the paths that a layer reads; how many there are. */

@@ -6,9 +6,10 @@
  *   # pictures: FOLDER CLASSES EACH H W    PNG files in a folder a class
  *   # npy: FILE TYPE BELOW EXTENTS...      an array of u1, i4, f4 or f8: whole numbers below BELOW
  *   # hdf5: FILE ARRAY BELOW EXTENTS...    another array of the file: whole numbers below BELOW
- *   # leveldb: FOLDER FILE                 the records of a CIFAR file
- *   # gains: FILE CLASSES                  a square matrix, as a binaryproto
- *   # pairs: FOLDER COUNT H W CLASSES      PNG files in FOLDER/pictures, label maps in FOLDER/maps
+ *   # windows: FILE FOLDER CLASSES EACH H W COUNT   a file of COUNT windows in each of such
+ * pictures # leveldb: FOLDER FILE                 the records of a CIFAR file # gains: FILE CLASSES
+ * a square matrix, as a binaryproto # pairs: FOLDER COUNT H W CLASSES      PNG files in
+ * FOLDER/pictures, label maps in FOLDER/maps
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "golden/golden.h"
@@ -176,6 +177,29 @@ static void write_hdf5(const char *note)
     free(numbers);
 }
 
+static void write_windows(const char *note)
+{
+    char name[64], folder[64];
+    int classes, each, height, width, count;
+    struct ls_text text = {0};
+    if (sscanf(note, "%63s %63s %d %d %d %d %d", name, folder, &classes, &each, &height, &width,
+               &count) != 7)
+        fail_msg("a note is damaged: %s", note);
+    uint64_t stream = case_stream(name);
+    for (int p = 0; p < classes * each; p++) {
+        ls_text_format(&text, "# %d\n%s/class%d/%d.png\n3\n%d\n%d\n%d\n", p, folder, p / each,
+                       p % each, height, width, count);
+        for (int i = 0; i < count; i++) {
+            int x = (int)(case_word(stream++) % (uint64_t)(width - 8));
+            int y = (int)(case_word(stream++) % (uint64_t)(height - 8));
+            ls_text_format(&text, "%d 0.%d %d %d %d %d\n", 1 + i % 3, i % 9, x, y, x + 4 + i % 4,
+                           y + 7 - i % 3);
+        }
+    }
+    ls_test_write_text(name, text.data);
+    ls_text_free(&text);
+}
+
 /* CIFAR's bytes as a Datum. */
 static void write_leveldb(const char *note)
 {
@@ -240,7 +264,8 @@ void golden_write_data(const char *text)
     } kinds[] = {{"# lmdb: ", write_lmdb},         {"# mean: ", write_mean},
                  {"# pictures: ", write_pictures}, {"# npy: ", write_array},
                  {"# hdf5: ", write_hdf5},         {"# leveldb: ", write_leveldb},
-                 {"# gains: ", write_gains},       {"# pairs: ", write_pairs}};
+                 {"# windows: ", write_windows},   {"# gains: ", write_gains},
+                 {"# pairs: ", write_pairs}};
     case_write_files(text);
     for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';

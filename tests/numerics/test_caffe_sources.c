@@ -55,6 +55,22 @@ static void write_arrays(void)
     ls_test_write_text(ls_test_path("arrays.txt"), "part0.h5\npart1.h5\n");
 }
 
+/* Windows of the pictures: those on their left are background. */
+static void write_windows(void)
+{
+    struct ls_text text = {0};
+    for (int i = 0; i < PICTURES; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "w%d.png", i);
+        write_picture(file_at("pictures", name), 20, 30 + i, 3, 60 * (i % 3));
+        ls_text_format(&text, "# %d\n%s\n3\n20\n%d\n3\n", i, file_at("pictures", name), 30 + i);
+        ls_text_format(&text, "%d 0.8 12 2 25 17\n%d 0.6 14 0 29 12\n2 0.1 0 0 9 12\n",
+                       1 + (i % 3 == 0), 1 + (i % 3 == 0));
+    }
+    ls_test_write_text(ls_test_path("windows.txt"), text.data);
+    ls_text_free(&text);
+}
+
 static void write_database(void)
 {
     enum { SIDE = 10 };
@@ -125,6 +141,12 @@ static void databases_of_leveldb(void **state)
     check_training(ls_test_net("caffe_database", NULL), 0.9);
 }
 
+static void windows_of_pictures(void **state)
+{
+    (void)state;
+    check_training(ls_test_net("caffe_windows", NULL), 0.9);
+}
+
 /* What ImageData says, in the words of Data. */
 static void image_data_is_data_of_images(void **state)
 {
@@ -156,10 +178,10 @@ int main(void)
     write_pictures();
     write_arrays();
     write_database();
+    write_windows();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(list_files_of_pictures),
-        cmocka_unit_test(arrays_of_hdf5_files),
-        cmocka_unit_test(databases_of_leveldb),
+        cmocka_unit_test(list_files_of_pictures),       cmocka_unit_test(arrays_of_hdf5_files),
+        cmocka_unit_test(databases_of_leveldb),         cmocka_unit_test(windows_of_pictures),
         cmocka_unit_test(image_data_is_data_of_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -382,6 +382,9 @@ static const struct axes_case {
     {LAYER("Tile") XY "tile_param { tiles: 2 axis: 0 }", "8x3?", "16x3?"},
 
     CHANNELS("Upsample", "upsample_param { scale: 1 }", ""),
+
+    {LAYER("WindowData") "top: 'y' window_data_param { source: 's' batch_size: 4 }", "",
+     "no: is not open"},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
