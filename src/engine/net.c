@@ -161,12 +161,12 @@ static int net_find_group(struct ls_net *net, struct ls_error *error)
 }
 
 /* Finds the layer that mixes samples, if there is one. */
-static void net_find_mixer(struct ls_net *net)
+static int net_find_mixer(struct ls_net *net, struct ls_error *error)
 {
     const int64_t batch = net->batching.batch;
     struct ls_graph_options options = ls_plans_graph_options(net, batch);
     options.check = NULL;
-    net->mixer = ls_graph_find_mixer(&options);
+    return ls_graph_find_mixer(&options, &net->mixer, error);
 }
 
 /* A net that mixes samples has one micro-batch a batch, and nothing can ask for others. */
@@ -234,7 +234,7 @@ static int net_open(struct ls_net *net, struct ls_error *error)
     struct ls_net_plan *plan;
     struct ls_micro one = {.count = 1};
     if (data_status == 0)
-        net_find_mixer(net);
+        LS_TRY(net_find_mixer(net, error));
     if (status != 0 && data_status == 0) {
         net->sources.batch = -1;
         ls_plans_require(net, &one, &plan, error);

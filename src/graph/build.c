@@ -525,9 +525,10 @@ static struct builder begin(const struct ls_graph_options *options, struct ls_er
     return builder;
 }
 
-const Lockstep__LayerParameter *ls_graph_find_mixer(const struct ls_graph_options *options)
+int ls_graph_find_mixer(const struct ls_graph_options *options,
+                        const Lockstep__LayerParameter **mixer, struct ls_error *error)
 {
-    const Lockstep__LayerParameter *mixer = NULL;
+    *mixer = NULL;
     struct ls_graph_options forward = *options;
     forward.whole = true;
     forward.training = false;
@@ -537,13 +538,14 @@ const Lockstep__LayerParameter *ls_graph_find_mixer(const struct ls_graph_option
     bool ready = forward.parameters != NULL && builder.graph != NULL;
     for (size_t i = 0; i < net->n_layer && ready; i++)
         ready = add_layer(&builder, net->layer[i]) != LOCKSTEP_RESOURCE;
-    if (builder.graph != NULL && builder.graph->mixer != NULL)
-        mixer = builder.graph->mixer->definition;
+    ready = ready && !builder.graph->failed && builder.status != LOCKSTEP_RESOURCE;
+    if (ready && builder.graph->mixer != NULL)
+        *mixer = builder.graph->mixer->definition;
     ls_graph_free(builder.graph);
     ls_free(builder.blobs);
     ls_names_free(&builder.names);
     ls_parameter_set_free(forward.parameters);
-    return mixer;
+    return ready ? 0 : ls_fail_memory(error, "a net");
 }
 
 int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **graph,

@@ -30,9 +30,10 @@ int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **gra
                    struct ls_error *error);
 
 /* The layer of the net that mixes samples first, so that its micro-batches must be whole batches
- * (ls_layer_mix); NULL: no layer does. `options` describe a batch. What is wrong with the net, or
- * that there is no memory, the next graph says. */
-const Lockstep__LayerParameter *ls_graph_find_mixer(const struct ls_graph_options *options);
+ * (ls_layer_mix); NULL: no layer does. `options` describe a batch. What is wrong with the net the
+ * next graph says; this fails only where there is no memory. */
+int ls_graph_find_mixer(const struct ls_graph_options *options,
+                        const Lockstep__LayerParameter **mixer, struct ls_error *error);
 
 /* Reports the layers whose type is not there, in groups: once for each type (graph/types.c).
  * Building does it first. */

@@ -13,6 +13,7 @@
 #include "lockstep/lockstep.h"
 #include "support/nets.h"
 #include "support/support.h"
+#include "trainings/masks.h"
 #include "trainings/state_layers.h"
 
 static const char solver[] =
@@ -269,6 +270,8 @@ static int prepare(void **state)
     static uint8_t cifar[3 * 3073];
     struct lockstep_error *error = lockstep_error_new();
     ls_test_write(ls_test_path("cifar"), cifar, sizeof cifar);
+    const struct ls_shape shape = {.rank = 2, .dim = {10, 27}};
+    write_mask(ls_test_path("mask"), "i.weight", &shape, 4);
     ls_test_write_text(ls_test_path("net.prototxt"), ls_test_net("memory_failures", NULL));
     ls_test_write_text(ls_test_path("norm.prototxt"), ls_test_net("memory_failures_norms", NULL));
     ls_test_write_text(ls_test_path("norm_solver.prototxt"), norm_solver);
