@@ -71,6 +71,18 @@ LOCKSTEP_API const char *lockstep_model_class_name(const struct lockstep_model *
  * inputs besides. */
 LOCKSTEP_API int lockstep_model_predict(struct lockstep_model *model, const float *input,
                                         size_t count, float *output, struct lockstep_error *error);
+/* The inputs of a net (its Input layers' tops), in the order of the definition: how many there are,
+ * what they are called, and how many numbers of each a sample has. A net that mixes the samples of
+ * a batch (Faster R-CNN's pictures and regions, for example) predicts for whole batches, as its
+ * shapes have them: a sample is a batch then, here and in lockstep_model_output_size. */
+LOCKSTEP_API size_t lockstep_model_input_count(const struct lockstep_model *model);
+LOCKSTEP_API const char *lockstep_model_input_name(const struct lockstep_model *model,
+                                                   size_t index);
+LOCKSTEP_API size_t lockstep_model_input_size(const struct lockstep_model *model, size_t index);
+/* The same as lockstep_model_predict from all inputs: inputs[i] are `count` samples of input i. */
+LOCKSTEP_API int lockstep_model_predict_inputs(struct lockstep_model *model,
+                                               const float *const *inputs, size_t count,
+                                               float *output, struct lockstep_error *error);
 /* Reads a JPEG or PNG picture, resizes and transforms it as the test phase's data layer would, and
  * predicts: lockstep_model_output_size numbers. */
 LOCKSTEP_API int lockstep_model_predict_picture(struct lockstep_model *model, const char *path,

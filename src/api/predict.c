@@ -211,18 +211,10 @@ static int check_one_size(const struct lockstep_model *model, struct ls_error *e
                    "predictions need samples of one size");
 }
 
-static int predict(struct lockstep_model *model, const float *input, size_t count, float *output,
-                   struct ls_error *error)
+/* Whether predictions can be made from an input at all. */
+static int check_predictable(const struct lockstep_model *model, const struct ls_value *from,
+                             struct ls_error *error)
 {
-    if (ls_prediction_input(model->prediction) == NULL)
-        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
-                       "the net has no input to predict from");
-    const struct ls_value *other = ls_prediction_other_input(model->prediction);
-    if (other != NULL)
-        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
-                       "predictions take one input, but those of this net also depend on '%.100s'",
-                       other->name);
-    const struct ls_value *from = ls_prediction_input(model->prediction);
     if (from->type != LS_F32)
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
                        "declare it as F32",
@@ -231,8 +223,41 @@ static int predict(struct lockstep_model *model, const float *input, size_t coun
     if (model->output_size == 0)
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
                        "the net has no output that belongs to a sample");
-    LS_TRY(check_one_size(model, error));
+    return check_one_size(model, error);
+}
+
+static int predict(struct lockstep_model *model, const float *input, size_t count, float *output,
+                   struct ls_error *error)
+{
+    if (ls_prediction_input(model->prediction) == NULL)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
+                       "the net has no input to predict from");
+    const struct ls_value *other = ls_prediction_other_input(model->prediction);
+    if (other != NULL)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
+                       "lockstep_model_predict_inputs takes all inputs",
+                       "predictions take one input, but those of this net also depend on '%.100s'",
+                       other->name);
+    LS_TRY(check_predictable(model, ls_prediction_input(model->prediction), error));
     return ls_prediction_run(model->prediction, input, count, output, error);
+}
+
+/* From all inputs, which must be there. */
+static int predict_inputs(struct lockstep_model *model, const float *const *inputs, size_t count,
+                          float *output, struct ls_error *error)
+{
+    size_t there = ls_prediction_inputs(model->prediction);
+    if (there == 0)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
+                       "the net has no input to predict from");
+    for (size_t i = 0; i < there; i++) {
+        const struct ls_value *input = ls_prediction_input_at(model->prediction, i);
+        LS_TRY(check_predictable(model, input, error));
+        if (inputs[i] == NULL)
+            return ls_fail(error, LOCKSTEP_USAGE, model->definition.definition->file, NULL,
+                           "input '%.100s' is missing", input->name);
+    }
+    return ls_prediction_run_inputs(model->prediction, inputs, count, output, error);
 }
 
 int lockstep_model_predict(struct lockstep_model *model, const float *input, size_t count,
@@ -240,6 +265,32 @@ int lockstep_model_predict(struct lockstep_model *model, const float *input, siz
 {
     LS_OWN_MODE;
     return predict(model, input, count, output, ls_api_error(error));
+}
+
+size_t lockstep_model_input_count(const struct lockstep_model *model)
+{
+    return ls_prediction_inputs(model->prediction);
+}
+
+const char *lockstep_model_input_name(const struct lockstep_model *model, size_t index)
+{
+    return index < lockstep_model_input_count(model)
+               ? ls_prediction_input_at(model->prediction, index)->name
+               : NULL;
+}
+
+size_t lockstep_model_input_size(const struct lockstep_model *model, size_t index)
+{
+    return index < lockstep_model_input_count(model)
+               ? (size_t)ls_shape_size(&ls_prediction_input_at(model->prediction, index)->shape)
+               : 0;
+}
+
+int lockstep_model_predict_inputs(struct lockstep_model *model, const float *const *inputs,
+                                  size_t count, float *output, struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    return predict_inputs(model, inputs, count, output, ls_api_error(error));
 }
 
 /* ---- Pictures and samples -------------------------------------------------------------------- */

@@ -189,7 +189,8 @@ const struct ls_value *ls_prediction_output(const struct ls_prediction *predicti
 
 struct samples {
     struct ls_prediction *prediction;
-    const float *input;
+    const float *input;         /* of the one that takes samples; or */
+    const float *const *inputs; /* of all */
     float *output;
     size_t count;
     _Atomic size_t next;
@@ -222,12 +223,14 @@ static int prediction_run_sample(const struct samples *samples, size_t sample, i
     const struct ls_prediction *prediction = samples->prediction;
     const struct ls_net_plan *plan = prediction->plan;
     const struct ls_graph *graph = plan->plan->graph;
-    const struct ls_value *input = graph->inputs[prediction->data_input].value;
     void **inputs = prediction->benches[worker].inputs;
-    for (size_t i = 0; i < graph->input_count; i++)
-        inputs[i] = prediction->zeros[i];
-    inputs[prediction->data_input] =
-        (float *)samples->input + sample * (size_t)ls_shape_size(&input->shape);
+    for (size_t i = 0; i < graph->input_count; i++) {
+        const size_t size = (size_t)ls_shape_size(&graph->inputs[i].value->shape);
+        const float *from = samples->inputs != NULL            ? samples->inputs[i]
+                            : (int)i == prediction->data_input ? samples->input
+                                                               : NULL;
+        inputs[i] = from != NULL ? (float *)from + sample * size : prediction->zeros[i];
+    }
     struct ls_run run = {.inputs = inputs,
                          .context = {.stream = prediction->engine->streams[worker],
                                      .worker = worker,
@@ -259,6 +262,15 @@ static void prediction_run_some(void *argument, int worker)
     ls_worker_failure_note(&samples->failure, status, error);
 }
 
+static int prediction_run_all(struct samples *samples)
+{
+    struct ls_thread_pool *pool = samples->prediction->engine->pool;
+    ls_thread_pool_enter(pool);
+    ls_thread_pool_run(pool, prediction_run_some, samples);
+    ls_thread_pool_leave(pool);
+    return atomic_load(&samples->failure.status);
+}
+
 int ls_prediction_run(struct ls_prediction *prediction, const float *input, size_t count,
                       float *output, struct ls_error *error)
 {
@@ -267,8 +279,26 @@ int ls_prediction_run(struct ls_prediction *prediction, const float *input, size
                               .output = output,
                               .count = count,
                               .failure = {.error = error}};
-    ls_thread_pool_enter(prediction->engine->pool);
-    ls_thread_pool_run(prediction->engine->pool, prediction_run_some, &samples);
-    ls_thread_pool_leave(prediction->engine->pool);
-    return atomic_load(&samples.failure.status);
+    return prediction_run_all(&samples);
+}
+
+size_t ls_prediction_inputs(const struct ls_prediction *prediction)
+{
+    return prediction->plan->plan->graph->input_count;
+}
+
+const struct ls_value *ls_prediction_input_at(const struct ls_prediction *prediction, size_t index)
+{
+    return prediction->plan->plan->graph->inputs[index].value;
+}
+
+int ls_prediction_run_inputs(struct ls_prediction *prediction, const float *const *inputs,
+                             size_t count, float *output, struct ls_error *error)
+{
+    struct samples samples = {.prediction = prediction,
+                              .inputs = inputs,
+                              .output = output,
+                              .count = count,
+                              .failure = {.error = error}};
+    return prediction_run_all(&samples);
 }

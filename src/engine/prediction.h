@@ -25,8 +25,16 @@ const struct ls_value *ls_prediction_other_input(const struct ls_prediction *pre
 const struct ls_value *ls_prediction_output(const struct ls_prediction *prediction);
 
 /* `count` samples, one behind the other; what is predicted for each, in plain order, to `output`.
- * Input and output must be there. */
+ * Input and output must be there. A net that mixes the samples of a batch predicts for batches,
+ * which are what is called a sample here. */
 int ls_prediction_run(struct ls_prediction *prediction, const float *input, size_t count,
                       float *output, struct ls_error *error);
+
+/* All inputs, as one sample has them, in the order of the graph; how many there are. */
+size_t ls_prediction_inputs(const struct ls_prediction *prediction);
+const struct ls_value *ls_prediction_input_at(const struct ls_prediction *prediction, size_t index);
+/* The same as ls_prediction_run from all of them. */
+int ls_prediction_run_inputs(struct ls_prediction *prediction, const float *const *inputs,
+                             size_t count, float *output, struct ls_error *error);
 
 #endif

@@ -120,7 +120,7 @@ int ls_layer_axis(const struct ls_layer *layer, struct ls_error *error, const vo
 bool ls_layer_mix(const struct ls_layer *layer)
 {
     struct ls_graph *graph = layer->graph;
-    if (graph->mixer == NULL)
+    if (graph->mixer == NULL || graph->mixer->bottoms == 0) /* a source says less */
         graph->mixer = layer;
     return graph->whole;
 }

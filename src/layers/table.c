@@ -122,8 +122,10 @@ static const struct {
     const char *name, *hint;
 } others[] = {
     {"DenseImageData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
-    {"Filter", "it drops samples by their values, so that what a micro-batch holds would depend on "
-               "the data; a loss with ignore_label leaves samples out"},
+    {"Filter",
+     "it drops rows by their values, so that shapes would depend on the data; loss_param { "
+     "ignore_label: -1 } leaves out rows whose label is -1, and labels that a selector (0 or 1) "
+     "makes -1 are selector * (label + 1) - 1, of Power and Eltwise layers (docs/caffe.md)"},
     {"HDF5Output", NULL},
     {"ImageSegData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
     {"Python", NULL},

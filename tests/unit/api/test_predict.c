@@ -256,11 +256,63 @@ static void test_failing_library(void **state)
         skip(); /* no kernel of oneDNN was chosen here */
 }
 
+/* A picture and regions of it: the inputs have different rows, and what is predicted is of regions.
+ * Two batches of one picture and two regions each. */
+static void regions_of_pictures_are_predicted_from_two_inputs(void **state)
+{
+    (void)state;
+    enum { BATCHES = 2, AREA = 9, REGIONS = 2 };
+    static const char text[] =
+        "layer { name: 'in' type: 'Input' top: 'picture' top: 'regions' input_param {\n"
+        "  shape { dim: [1, 1, 3, 3] } shape { dim: [2, 5] } } }\n"
+        "layer { name: 'x3' type: 'Tile' bottom: 'picture' top: 'x3' tile_param { tiles: 3 } }\n"
+        "layer { name: 'c' type: 'Convolution' bottom: 'x3' top: 'c'\n"
+        "  convolution_param { num_output: 1 kernel_size: 1 bias_term: false } }\n"
+        "layer { name: 's' type: 'Silence' bottom: 'c' }\n"
+        "layer { name: 'y' type: 'ROIPooling' bottom: 'picture' bottom: 'regions' top: 'y'\n"
+        "  roi_pooling_param { pooled_h: 1 pooled_w: 2 spatial_scale: 0.5 } }\n";
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_model_options options;
+    struct lockstep_model *model;
+    const float picture[BATCHES * AREA] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 1, 1, 1, 8, 1, 1, 1, 7};
+    const float regions[BATCHES * REGIONS * 5] = {0, 0, 0, 4, 4, 0, 2, 0, 4, 2,
+                                                  0, 0, 2, 2, 4, 0, 0, 0, 0, 0};
+    const float wanted[BATCHES * REGIONS * 2] = {8, 9, 5, 6, 1, 8, 9, 9};
+    float output[BATCHES * REGIONS * 2];
+    const float *inputs[2] = {picture, regions};
+    ls_test_write_text(ls_test_path("regions.prototxt"), text);
+    write_weights(ls_test_path("net.safetensors"));
+    lockstep_model_options_init(&options);
+    options.workers = 2;
+    if (lockstep_model_load(ls_test_path("regions.prototxt"), ls_test_path("net.safetensors"),
+                            &options, &model, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    assert_int_equal(lockstep_model_input_count(model), 2);
+    assert_string_equal(lockstep_model_input_name(model, 1), "regions");
+    assert_null(lockstep_model_input_name(model, 2));
+    assert_int_equal(lockstep_model_input_size(model, 0), AREA);
+    assert_int_equal(lockstep_model_input_size(model, 1), REGIONS * 5);
+    assert_int_equal(lockstep_model_output_size(model), REGIONS * 2);
+    assert_int_equal(lockstep_model_predict_inputs(model, inputs, BATCHES, output, error), 0);
+    assert_memory_equal(output, wanted, sizeof wanted);
+    assert_int_equal(lockstep_model_predict(model, picture, 1, output, error), LOCKSTEP_DEFINITION);
+    assert_non_null(strstr(lockstep_error_text(error), "lockstep_model_predict_inputs"));
+    inputs[1] = NULL;
+    assert_int_equal(lockstep_model_predict_inputs(model, inputs, 1, output, error),
+                     LOCKSTEP_USAGE);
+    assert_non_null(strstr(lockstep_error_text(error), "input 'regions' is missing"));
+    lockstep_model_free(model);
+    lockstep_error_free(error);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_view_of_input), cmocka_unit_test(all_rows_of_a_sample_are_predicted),
-        cmocka_unit_test(test_two_inputs), cmocka_unit_test(input_of_another_type_is_refused),
+        cmocka_unit_test(regions_of_pictures_are_predicted_from_two_inputs),
+        cmocka_unit_test(test_view_of_input),
+        cmocka_unit_test(all_rows_of_a_sample_are_predicted),
+        cmocka_unit_test(test_two_inputs),
+        cmocka_unit_test(input_of_another_type_is_refused),
         cmocka_unit_test(test_failing_library)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
