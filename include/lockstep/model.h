@@ -32,6 +32,7 @@ struct lockstep_model_options {
     const char *mean;
     double scale;
     int resize;
+    const char *output; /* the blob that is predicted; NULL: what the net ends with */
 };
 LOCKSTEP_API void lockstep_model_options_init(struct lockstep_model_options *options);
 
@@ -97,6 +98,13 @@ LOCKSTEP_API int lockstep_model_predict_sample(struct lockstep_model *model, int
                                                float *output, struct lockstep_error *error);
 /* Samples in the test phase's data; 0 if the net has no data layer. */
 LOCKSTEP_API int64_t lockstep_model_sample_count(const struct lockstep_model *model);
+
+/* Writes what the net predicts (lockstep_model_options.output) for the samples of its data, so many
+ * batches from the first sample on, into a new LMDB database of Caffe's Datum records, as
+ * extract_features does. Behind the last sample comes the first again. */
+LOCKSTEP_API int lockstep_model_extract(struct lockstep_model *model, int64_t batches,
+                                        const char *path, int64_t *records,
+                                        struct lockstep_error *error);
 
 /* Writes the model's weights: a caffemodel where `path` ends so, Caffe's HDF5 where it ends in .h5,
  * else safetensors. */

@@ -11,6 +11,7 @@
 #include "api/predict.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/names.h"
 #include "base/thread.h"
 #include "engine/copies.h"
 #include "engine/evaluation.h"
@@ -51,6 +52,46 @@ static bool takes_input(const struct ls_net_definition *definition)
 
 /* ---- Loading --------------------------------------------------------------------------------- */
 
+/* Whether a layer has a top or a bottom of one of these names. */
+static bool is_among(const struct ls_names *names, char *const *blobs, size_t count)
+{
+    size_t ignored;
+    for (size_t i = 0; i < count; i++)
+        if (ls_names_find(names, blobs[i], &ignored))
+            return true;
+    return false;
+}
+
+/* Leaves of a net what a blob is computed from: then it is what the net ends with. */
+static int cut_at(struct ls_net_definition *definition, const char *blob, struct ls_error *error)
+{
+    const Lockstep__NetParameter *net = definition->net;
+    struct ls_arena *arena = definition->definition->arena;
+    struct ls_names names = {0};
+    Lockstep__NetParameter *less = ls_arena_alloc(arena, 1, sizeof *less);
+    Lockstep__LayerParameter **layer = ls_arena_alloc(arena, net->n_layer + 1, sizeof *layer);
+    bool made = less != NULL && layer != NULL && ls_names_set(&names, blob, 0);
+    size_t kept = 0; /* at the end of the list */
+    for (size_t i = net->n_layer; i-- > 0 && made;) {
+        if (!is_among(&names, net->layer[i]->top, net->layer[i]->n_top))
+            continue;
+        layer[net->n_layer - ++kept] = net->layer[i];
+        for (size_t b = 0; b < net->layer[i]->n_bottom; b++)
+            made = made && ls_names_set(&names, net->layer[i]->bottom[b], 0);
+    }
+    ls_names_free(&names);
+    if (!made)
+        return ls_fail_memory(error, "a net");
+    if (kept == 0)
+        return ls_fail(error, LOCKSTEP_USAGE, definition->definition->file,
+                       "'lockstep shapes' lists the blobs", "the net has no blob '%s'", blob);
+    *less = *net;
+    less->layer = layer + (net->n_layer - kept);
+    less->n_layer = kept;
+    definition->net = less;
+    return 0;
+}
+
 static int read_net(struct lockstep_model *model, const char *path,
                     const struct lockstep_model_options *options, int64_t micro_batch,
                     struct ls_error *error)
@@ -62,6 +103,8 @@ static int read_net(struct lockstep_model *model, const char *path,
     LS_TRY(ls_net_read(path, &state, &model->definition, error));
     if (options->dummy != NULL)
         LS_TRY(ls_dummy_data_net(&model->definition, options->dummy, error));
+    if (options->output != NULL)
+        LS_TRY(cut_at(&model->definition, options->output, error));
     struct ls_net_options net = {.definition = &model->definition,
                                  .phase = LOCKSTEP__PHASE__TEST,
                                  .from_outside = takes_input(&model->definition),

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/caffe.h"
@@ -192,6 +193,99 @@ const struct ls_cli_command ls_cli_compute_image_mean = {
     .example = "compute_image_mean train_lmdb mean.binaryproto",
     .run = mean,
     .values_size = sizeof(struct mean_values),
+};
+
+/* ---- extract_features ------------------------------------------------------------------------ */
+
+struct extract_values {
+    struct ls_cli_list arguments; /* weights, net, blobs, databases, batches, kind, device */
+    int64_t workers;
+    struct log_values log;
+};
+
+enum { WEIGHTS, NET, BLOBS, DATABASES, BATCHES, KIND, NAME_ROOM = 512 };
+
+/* The next word of a list with commas; false: there is none, or it is too long. */
+static bool next_name(const char **list, char name[NAME_ROOM])
+{
+    size_t length = strcspn(*list, ",");
+    if (length == 0 || length >= NAME_ROOM)
+        return false;
+    memcpy(name, *list, length);
+    name[length] = '\0';
+    *list += length + ((*list)[length] == ',');
+    return true;
+}
+
+static int extract(const struct extract_values *values, const char *blob, const char *database,
+                   int64_t batches)
+{
+    struct lockstep_model *model = NULL;
+    struct lockstep_model_options options;
+    struct ls_progress progress;
+    int64_t records = 0;
+    lockstep_model_options_init(&options);
+    ls_progress_init(&progress, stderr, NULL);
+    options.workers = (int)values->workers;
+    options.output = blob;
+    options.callbacks = (struct lockstep_callbacks){&progress, ls_progress_event, NULL};
+    struct lockstep_error *error = lockstep_error_new();
+    int status = lockstep_model_load(values->arguments.items[NET], values->arguments.items[WEIGHTS],
+                                     &options, &model, error);
+    if (status == 0)
+        status = lockstep_model_extract(model, batches, database, &records, error);
+    ls_progress_clear(&progress);
+    if (status != 0)
+        ls_cli_report(status, error);
+    else
+        fprintf(stderr, "Extracted features of %" PRId64 " query images for feature blob %s\n",
+                records, blob);
+    lockstep_model_free(model);
+    lockstep_error_free(error);
+    return status;
+}
+
+static int extract_all(const void *data)
+{
+    const struct extract_values *values = data;
+    const char *const *arguments = values->arguments.items;
+    const char *blobs = arguments[BLOBS], *databases = arguments[DATABASES];
+    char blob[NAME_ROOM], database[NAME_ROOM], *end;
+    const long long batches = strtoll(arguments[BATCHES], &end, 10);
+    if (*end != '\0' || batches < 1 || batches > INT32_MAX)
+        return ls_cli_usage_error("extract_features: '%s' is no number of batches",
+                                  arguments[BATCHES]);
+    int status = check_written_backend(arguments[KIND]);
+    while (status == 0 && *blobs != '\0') {
+        if (!next_name(&blobs, blob) || !next_name(&databases, database))
+            return ls_cli_usage_error("extract_features: the number of blob names and dataset "
+                                      "names must be equal");
+        status = extract(values, blob, database, batches);
+    }
+    if (status == 0 && *databases != '\0')
+        status = ls_cli_usage_error("extract_features: the number of blob names and dataset names "
+                                    "must be equal");
+    return status;
+}
+
+static const struct ls_cli_option extract_options[] = {
+    LS_CLI_WORKER_COUNT(struct extract_values, workers, ""),
+    LOG_OPTIONS(struct extract_values, log),
+    {.name = NULL}};
+
+const struct ls_cli_command ls_cli_extract_features = {
+    .name = "extract_features",
+    .summary = "writes what blobs of a net have for its data into databases",
+    .usage = "WEIGHTS NET BLOB,... DB,... NUM_BATCHES lmdb [CPU|GPU] [DEVICE_ID=N]",
+    .notes = "What the device is said to be changes nothing: the CPU computes.",
+    .options = extract_options,
+    .arguments = offsetof(struct extract_values, arguments),
+    .arguments_min = 6,
+    .arguments_max = 8,
+    .arguments_name = "WEIGHTS, NET, BLOBS, DBS, NUM_BATCHES and the kind of database",
+    .example = "extract_features caffenet.caffemodel val.prototxt fc7 features_lmdb 10 lmdb",
+    .run = extract_all,
+    .values_size = sizeof(struct extract_values),
 };
 
 /* ---- upgrade_... ----------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@ const struct ls_cli_alias ls_cli_links[] = {
     {"caffe.bin", NULL, "the same", ls_caffe_main},
     {"convert_imageset", &ls_cli_convert_imageset, NULL, NULL},
     {"compute_image_mean", &ls_cli_compute_image_mean, NULL, NULL},
+    {"extract_features", &ls_cli_extract_features, NULL, NULL},
     {"upgrade_net_proto_text", &ls_cli_upgrade_net_proto_text, NULL, NULL},
     {"upgrade_net_proto_binary", &ls_cli_upgrade_net_proto_binary, NULL, NULL},
     {"upgrade_solver_proto_text", &ls_cli_upgrade_solver_proto_text, NULL, NULL},

@@ -118,8 +118,8 @@ static bool is_flag(const char *argument, const char *word)
     return argument[0] == '-' && strcmp(argument + (argument[1] == '-' ? 2 : 1), word) == 0;
 }
 
-/* The value of a plugin option at `index`: of "--plugin FILE" (*used 2) or "--plugin=FILE" (1); NULL:
- * it is something else. */
+/* The value of a plugin option at `index`: of "--plugin FILE" (*used 2) or "--plugin=FILE" (1);
+ * NULL: it is something else. */
 static const char *plugin_option(int count, char **arguments, int index, int *used)
 {
     const char *argument = arguments[index];
@@ -136,8 +136,8 @@ static const char *plugin_option(int count, char **arguments, int index, int *us
     return argument + sizeof option - 1;
 }
 
-/* Every command takes --plugin FILE, several times: the plugins are loaded, in order, and the options
- * taken out. Returns 0 or the exit code. */
+/* Every command takes --plugin FILE, several times: the plugins are loaded, in order, and the
+ * options taken out. Returns 0 or the exit code. */
 static int load_plugins(int *count, char **arguments)
 {
     struct lockstep_error *error = lockstep_error_new();

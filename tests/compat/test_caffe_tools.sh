@@ -134,3 +134,32 @@ says 2 "is no number above 0" classify --scale x
 says 2 "the net has a data layer" "$LOCKSTEP" classify --model net.prototxt \
     --weights own.caffemodel --mean 1,2,3 pictures/0.png
 says 2 "PICTURES must be given" "$LOCKSTEP" classify --model deploy.prototxt --weights own.caffemodel
+
+# ---- Features: trained on again, they give what the net behind the blob gives ----
+ln -s "$LOCKSTEP" extract_features
+cat >features.prototxt <<'TEXT'
+layer { name: "data" type: "Data" top: "data" top: "label"
+  data_param { backend: SYNTHETIC batch_size: 10 synthetic_param { count: 30 } } }
+layer { name: "hidden" type: "InnerProduct" bottom: "data" top: "hidden"
+  inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "hidden" top: "hidden" }
+layer { name: "ip" type: "InnerProduct" bottom: "hidden" top: "ip"
+  inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+TEXT
+cat >features_solver.prototxt <<'TEXT'
+net: "features.prototxt" base_lr: 0.00001 lr_policy: "fixed" max_iter: 2
+TEXT
+"$LOCKSTEP" train --solver features_solver.prototxt --snapshot-prefix f >log 2>&1 || fail "train"
+says 0 "Extracted features of 40 query images for feature blob ip" ./extract_features \
+    f_iter_2.safetensors features.prototxt hidden,ip hidden_lmdb,ip_lmdb 4 lmdb GPU DEVICE_ID=0
+says 0 "Number of channels: 5" ./compute_image_mean hidden_lmdb
+grep -q 'mean_value channel \[0\]: -' log && fail "what ReLU left is below 0"
+says 0 "Number of channels: 10" ./compute_image_mean ip_lmdb
+grep mean_value log >one
+says 0 "query images" ./extract_features f_iter_2.safetensors features.prototxt ip again_lmdb 4 lmdb \
+    -workers 1
+says 0 "Number of channels: 10" ./compute_image_mean again_lmdb
+grep mean_value log | cmp -s - one || fail "other features on one worker"
+says 2 "has no blob 'fc7'" ./extract_features f_iter_2.safetensors features.prototxt fc7 x_lmdb 1 lmdb
+says 2 "must be equal" ./extract_features f_iter_2.safetensors features.prototxt ip,hidden x_lmdb 1 lmdb

@@ -201,6 +201,15 @@ int lockstep_solver_use_dummy_data(struct lockstep_solver *solver,
     return 0;
 }
 
+int lockstep_model_extract(struct lockstep_model *model, int64_t batches, const char *path,
+                           int64_t *records, struct lockstep_error *error)
+{
+    (void)model;
+    fake_note("extract(%d|%s) ", (int)batches, path);
+    *records = 10 * batches;
+    return fake_answer(fake.convert_status, error);
+}
+
 int lockstep_upgrade_net(const char *from, const char *to, int binary, struct lockstep_error *error)
 {
     fake_note("upgrade net(%s|%s|%d) ", from, to, binary);

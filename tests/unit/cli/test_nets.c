@@ -116,6 +116,15 @@ static void test_caffe_tools(void **state)
     assert_int_equal(RUN("upgrade_net_proto_text", "a", "b"), LOCKSTEP_DEFINITION);
     assert_string_equal(messages, "lockstep: a:1:2: wrong\n");
     fake_reset();
+    assert_int_equal(RUN("extract_features", "w", "n", "fc7,fc8", "a,b", "3", "lmdb", "GPU"), 0);
+    assert_non_null(strstr(fake.calls, "extract(3|a) "));
+    assert_non_null(strstr(fake.calls, "extract(3|b) "));
+    assert_non_null(strstr(messages, "Extracted features of 30 query images for feature blob fc8"));
+    assert_int_equal(RUN("extract_features", "w", "n", "fc7,fc8", "a", "3", "lmdb"),
+                     LOCKSTEP_USAGE);
+    assert_int_equal(RUN("extract_features", "w", "n", "fc7", "a,b", "3", "lmdb"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("extract_features", "w", "n", "fc7", "a", "x", "lmdb"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("extract_features", "w", "n", "fc7", "a", "3", "leveldb"), LOCKSTEP_USAGE);
     assert_int_equal(RUN("device_query"), 0);
     assert_non_null(strstr(out, "Measured, fp32:                200.0 GFLOP/s\n"));
     assert_int_equal(RUN("help", "caffe"), 0);
