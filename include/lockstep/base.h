@@ -64,6 +64,27 @@ LOCKSTEP_API int lockstep_default_workers(void);
  * already is left as it is. Each process of a job loads its plugins. */
 LOCKSTEP_API int lockstep_plugin_load(const char *path, struct lockstep_error *error);
 
+/* What a plugin's layer types are tested with. */
+struct lockstep_plugin_check_options {
+    size_t struct_size;          /* set by lockstep_plugin_check_options_init, like all the rest */
+    const char *type;            /* of this type alone; NULL: of all */
+    const char *const *settings; /* "key=value", as plugin_param would have them */
+    size_t setting_count;
+    const char *const *bottoms; /* "4x3x5x5"; without them each is 4x3x5x4 */
+    size_t bottom_count;
+    void (*tell)(void *user, const char *line); /* what was tested; may be NULL */
+    void *user;
+};
+LOCKSTEP_API void lockstep_plugin_check_options_init(struct lockstep_plugin_check_options *options);
+
+/* Loads a plugin and tests its types: whether the same inputs give the same bits, whatever was in
+ * the outputs; whether all of the outputs and nothing else is written; whether rows depend on their
+ * own sample alone (unless a type says otherwise); gradients by finite differences. Returns
+ * LOCKSTEP_DIFFERENT where a type does not pass, and says what of it. */
+LOCKSTEP_API int lockstep_plugin_check(const char *path,
+                                       const struct lockstep_plugin_check_options *options,
+                                       struct lockstep_error *error);
+
 /* ---- Definitions ------------------------------------------------------------------------- */
 
 /* A solver with its nets, parsed and checked. */

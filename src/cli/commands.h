@@ -17,6 +17,7 @@ extern const struct ls_cli_command ls_cli_command_draw;
 extern const struct ls_cli_command ls_cli_command_time;
 extern const struct ls_cli_command ls_cli_command_tune;
 extern const struct ls_cli_command ls_cli_command_check;
+extern const struct ls_cli_command ls_cli_command_check_plugin;
 extern const struct ls_cli_command ls_cli_command_convert;
 extern const struct ls_cli_command ls_cli_command_convert_weights;
 extern const struct ls_cli_command ls_cli_command_mean;

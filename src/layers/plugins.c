@@ -228,19 +228,21 @@ static int load(const char *path, const char *hash, struct ls_error *error)
     return status;
 }
 
-int ls_plugin_load(const char *path, struct ls_error *error)
+int ls_plugin_load(const char *path, const struct ls_plugin **out, struct ls_error *error)
 {
     char hash[LS_SHA256_TEXT];
     LS_TRY(hash_file(path, hash, error));
     pthread_mutex_lock(&lock);
     int status = 0;
-    bool loaded = false;
-    for (size_t i = 0; i < plugin_count; i++)
-        loaded |= strcmp(plugins[i]->hash, hash) == 0;
-    if (plugin_count == PLUGINS_MAX && !loaded)
+    size_t found = 0;
+    while (found < plugin_count && strcmp(plugins[found]->hash, hash) != 0)
+        found++;
+    if (found == PLUGINS_MAX)
         status = refuse(error, path, "too many plugins are loaded");
-    else if (!loaded)
+    else if (found == plugin_count)
         status = load(path, hash, error);
+    if (status == 0 && out != NULL)
+        *out = plugins[found];
     pthread_mutex_unlock(&lock);
     return status;
 }

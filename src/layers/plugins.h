@@ -8,8 +8,9 @@
 #include "lockstep/plugin.h"
 
 /* Loads a plugin, whose types are found by ls_layer_type_find from then on; it stays until the
- * process ends. One that is loaded already is left as it is. May be called by several threads. */
-int ls_plugin_load(const char *path, struct ls_error *error);
+ * process ends. One that is loaded already is left as it is. May be called by several threads.
+ * *out, which may be NULL, becomes the plugin. */
+int ls_plugin_load(const char *path, const struct ls_plugin **out, struct ls_error *error);
 
 /* A type that a plugin brought. */
 struct ls_plugin_type {

@@ -74,4 +74,30 @@ trains 3 "$plugins/faulty_18.so" 'p: x{255}'
 trains 3 "$plugins/faulty_9.so" "p: forward of plugin '.*faulty_9.so' failed: the moon is full" '!Snapshotting'
 trains 3 "$plugins/faulty_10.so" "p: backward of plugin .* failed: it does not say why"
 trains 3 "$plugins/faulty_11.so" 'p: forward of plugin .* not finite of numbers that are'
+# checks STATUS FAULT [TEXT...]: the types of a plugin with a mistake are tested.
+checks() {
+    local status=$1 plugin=$plugins/faulty_$2.so
+    shift 2
+    expect "$status" "$@" -- "$LOCKSTEP" check-plugin "$plugin"
+}
+expect 0 '^Shrink: .*for each sample by itself, [1-9]' '^BatchCentre: .*mixes samples, [1-9]' -- \
+    "$LOCKSTEP" check-plugin "$good" --bottom 6x2x3
+expect 0 '^Shrink' '!BatchCentre' -- "$LOCKSTEP" check-plugin "$good" --type Shrink --set threshold=0.3
+expect 8 'Shrink has no setting x' -- "$LOCKSTEP" check-plugin "$good" --type Shrink --set x=0.3
+expect 2 "it has no type 'Shrunk'" -- "$LOCKSTEP" check-plugin "$good" --type Shrunk
+expect 2 "'4x' is no shape" -- "$LOCKSTEP" check-plugin "$good" --bottom 4x
+expect 2 "'x' is no setting" -- "$LOCKSTEP" check-plugin "$good" --set x
+expect 2 'it does not take 2 bottoms' -- "$LOCKSTEP" check-plugin "$good" --bottom 4x3 --bottom 4x3
+checks 0 0 '^Twice'
+checks 8 6 'Twice: its setup refuses: not today'
+checks 8 7 'Twice: axis 0 of top 0'
+checks 8 9 'Twice: forward the moon is full'
+checks 8 10 'Twice: backward fails'
+checks 8 11 'Twice: forward makes a number that is not finite'
+checks 8 12 'Twice: forward gives other rows for a sample by itself'
+checks 8 13 'Twice: backward gives .*, but differences of forward give'
+checks 8 14 'Twice: forward gives other bits for the same numbers'
+checks 8 15 'Twice: forward writes to what it should only read'
+checks 8 16 'Twice: forward writes behind the end'
+checks 8 17 'Twice: forward leaves elements of its output out'
 finish

@@ -68,6 +68,20 @@ int lockstep_plugin_load(const char *path, struct lockstep_error *error)
     return fake_answer(fake.load_status, error);
 }
 
+void lockstep_plugin_check_options_init(struct lockstep_plugin_check_options *options)
+{
+    *options = (struct lockstep_plugin_check_options){.struct_size = sizeof *options};
+}
+
+int lockstep_plugin_check(const char *path, const struct lockstep_plugin_check_options *options,
+                          struct lockstep_error *error)
+{
+    fake_note("plugin_check(%s|%s|%zu|%zu) ", path, fake_text(options->type),
+              options->setting_count, options->bottom_count);
+    options->tell(options->user, "a type: passes");
+    return fake_answer(fake.load_status, error);
+}
+
 int lockstep_convert_weights(const char *from, const char *to,
                              void (*tell)(void *user, const char *line), void *user,
                              struct lockstep_error *error)
