@@ -20,6 +20,7 @@
 #include "base/names.h"
 #include "base/text.h"
 #include "graph/debug.h"
+#include "graph/label_fills.h"
 #include "ir/layer.h"
 #include "layers/layers.h"
 
@@ -489,6 +490,7 @@ static int build(struct builder *builder)
     check_names(builder);
     LS_TRY(builder->status);
     LS_TRY(check_states(builder->graph, builder->error));
+    LS_TRY(ls_graph_check_label_fills(builder->graph, builder->error));
     mark_outputs(builder->graph);
     if (builder->graph->training)
         LS_TRY(ls_graph_build_backward(builder->graph, builder->error));

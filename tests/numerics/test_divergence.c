@@ -131,7 +131,7 @@ static void a_label_that_is_no_class_ends_the_training(void **state)
         "net_param {\n"
         "layer { name: 'dummy' type: 'DummyData' top: 'data' top: 'label'\n"
         "  dummy_data_param { shape { dim: 100 dim: 3 } shape { dim: 100 }\n"
-        "    data_filler { type: 'gaussian' } data_filler { type: 'constant' value: 10 } } }\n"
+        "    data_filler { type: 'gaussian' } data_filler { type: 'uniform' min: 10 max: 11 } } }\n"
         "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'\n"
         "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
         "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
