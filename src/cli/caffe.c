@@ -41,6 +41,23 @@ void ls_caffe_put_event(const struct ls_glog *log, const char *place,
         ls_glog_put(log, level, place, "%s", event->text);
 }
 
+static void tell_dummy(void *user, const char *line)
+{
+    ls_glog_put(user, LS_GLOG_WARNING, "net.cpp:51", "%s", line);
+}
+
+bool ls_caffe_dummy_options(const struct ls_caffe_flags *flags, const struct ls_glog *log,
+                            struct lockstep_dummy_options *options)
+{
+    lockstep_dummy_options_init(options);
+    options->all = flags->dummy_data;
+    options->inputs = flags->input;
+    options->input_count = flags->inputs;
+    options->tell = tell_dummy;
+    options->user = (void *)(uintptr_t)log;
+    return flags->dummy_data || flags->inputs > 0;
+}
+
 /* How many GPUs are asked for: "0,1" are two; -1: all. */
 static int count_gpus(const char *gpu)
 {
@@ -105,16 +122,12 @@ static int run_test(const struct ls_caffe_flags *flags, const struct ls_glog *lo
     struct lockstep_model_options options;
     struct lockstep_dummy_options dummy;
     lockstep_model_options_init(&options);
-    lockstep_dummy_options_init(&dummy);
-    dummy.all = flags->dummy_data;
-    dummy.inputs = flags->input;
-    dummy.input_count = flags->inputs;
     options.workers = (int)flags->workers;
     options.level = (int)flags->level;
     options.stages = (const char *const *)flags->stage;
     options.stage_count = flags->stages;
     options.iterations = flags->iterations;
-    options.dummy = dummy.all || dummy.input_count > 0 ? &dummy : NULL;
+    options.dummy = ls_caffe_dummy_options(flags, log, &dummy) ? &dummy : NULL;
     options.callbacks = (struct lockstep_callbacks){(void *)(uintptr_t)log, on_event, NULL};
     const struct lockstep_output *outputs = NULL;
     size_t count = 0;
@@ -192,21 +205,11 @@ static void put_times(const struct ls_glog *log, const struct lockstep_timing *t
                 1e3 * total->seconds * (double)total->iterations);
 }
 
-static void tell_dummy(void *user, const char *line)
-{
-    ls_glog_put(user, LS_GLOG_WARNING, "net.cpp:51", "%s", line);
-}
-
 static int load_net(const struct ls_caffe_flags *flags, const struct ls_glog *log,
                     struct lockstep_solver **solver, struct lockstep_error *error)
 {
     struct lockstep_dummy_options dummy;
-    lockstep_dummy_options_init(&dummy);
-    dummy.all = flags->dummy_data;
-    dummy.inputs = flags->input;
-    dummy.input_count = flags->inputs;
-    dummy.tell = tell_dummy;
-    dummy.user = (void *)(uintptr_t)log;
+    (void)ls_caffe_dummy_options(flags, log, &dummy);
     int status =
         lockstep_solver_of_net(flags->model, (int)flags->level, (const char *const *)flags->stage,
                                flags->stages, solver, error);

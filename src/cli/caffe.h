@@ -17,6 +17,9 @@ void ls_caffe_put_outputs(const struct ls_glog *log, const char *place, const ch
 /* What the library says that has no counterpart in Caffe's log, warnings and the like. */
 void ls_caffe_put_event(const struct ls_glog *log, const char *place,
                         const struct lockstep_event *event);
+/* The flags about dummy data, told of in the log. False: there are none. */
+bool ls_caffe_dummy_options(const struct ls_caffe_flags *flags, const struct ls_glog *log,
+                            struct lockstep_dummy_options *options);
 /* That there are no GPUs, and what -gpu would have meant. */
 void ls_caffe_tell_device(const struct ls_caffe_flags *flags, const struct ls_glog *log);
 /* The problems of an error, each a line. Returns `status`. */

@@ -166,7 +166,8 @@ static int mean(const void *data)
     ls_progress_clear(&progress);
     if (status == 0 && output != NULL)
         fprintf(stderr, "Write to %s\n", output);
-    fprintf(stderr, status == 0 ? "Number of channels: %d\n" : "", channels);
+    if (status == 0)
+        fprintf(stderr, "Number of channels: %d\n", channels);
     for (int c = 0; status == 0 && c < channels && c < CHANNELS_MAX; c++)
         fprintf(stderr, "mean_value channel [%d]: %.6g\n", c, means[c]);
     if (status != 0)

@@ -191,20 +191,16 @@ static size_t make_sets(const struct ls_caffe_flags *flags, char text[SETS][TEXT
     return count;
 }
 
-static int load_solver(const struct ls_caffe_flags *flags, struct lockstep_solver **solver,
-                       struct lockstep_error *error)
+static int load_solver(const struct ls_caffe_flags *flags, const struct ls_glog *log,
+                       struct lockstep_solver **solver, struct lockstep_error *error)
 {
     char text[SETS][TEXT_ROOM];
     const char *sets[SETS];
     size_t count = make_sets(flags, text, sets);
     int status = lockstep_solver_load(flags->solver, sets, count, solver, error);
-    if (status != 0 || (!flags->dummy_data && flags->inputs == 0))
-        return status;
     struct lockstep_dummy_options dummy;
-    lockstep_dummy_options_init(&dummy);
-    dummy.all = flags->dummy_data;
-    dummy.inputs = flags->input;
-    dummy.input_count = flags->inputs;
+    if (status != 0 || !ls_caffe_dummy_options(flags, log, &dummy))
+        return status;
     return lockstep_solver_use_dummy_data(*solver, &dummy, error);
 }
 
@@ -222,7 +218,7 @@ static int train(const struct ls_caffe_flags *flags, struct session *session,
         options.resume = snapshot_of(flags->snapshot, session->log, path);
     options.overwrite = 1; /* as Caffe does */
     options.callbacks = (struct lockstep_callbacks){session, on_event, on_poll};
-    int status = load_solver(flags, &solver, error);
+    int status = load_solver(flags, session->log, &solver, error);
     if (status == 0)
         status = lockstep_trainer_create(solver, &options, &trainer, error);
     lockstep_solver_free(solver);

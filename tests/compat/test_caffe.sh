@@ -98,8 +98,8 @@ caffe 2 train
 has "need a solver definition to train"
 caffe 2 train -solver solver.prototxt -sigint_effect shout
 has "is none of snapshot, stop and none"
-caffe 3 train -solver missing.prototxt
-has "^(F.*|lockstep: )missing.prototxt"
+caffe 3 train -solver no_such.prototxt
+has "^(F.*|lockstep: )no_such.prototxt"
 caffe 0 train -solver solver.prototxt -weights out_iter_12.caffemodel -stage rectified,other -level 1
 "$LOCKSTEP" diff whole.safetensors out_iter_12.safetensors >log && fail "-stage changed nothing"
 
@@ -152,6 +152,15 @@ TEXT
 caffe 0 time -model deploy.prototxt -iterations 1 -phase TEST # without a loss
 has "^${prefix} +conv backward: $number ms\\.\$"
 has "^W.* random data: data 2 x 3 x 8 x 8"
+
+cat >missing.prototxt <<'TEXT'
+net: "missing_net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 1 snapshot_prefix: "missing"
+TEXT
+sed 's/backend: SYNTHETIC/backend: LMDB source: "nowhere"/; s/synthetic_param { count: 200 }//' \
+    net.prototxt >missing_net.prototxt
+caffe 4 train -solver missing.prototxt
+caffe 0 train -solver missing.prototxt -dummy_data -input data=4,1,6,6
+has "^W.*layer 'data' \\(train\\): random data"
 
 # ---- Flags ----
 caffe 0 device_query -gpu 0
