@@ -45,20 +45,25 @@ layers() {
                 inside && /\.type = "/ { split($0, part, "\""); type = part[2] }
                 /\.parameter = "/ { split($0, part, "\""); parameter = part[2] }
                 inside && /^};/ { print type "@" parameter "@" text; inside = 0 }
-                /^[A-Z_]+\(ls_layer_[a-z0-9_]+, "/ {
+                /^[A-Z_]+\((ls_layer_)?[a-z0-9_]+, "[A-Z]/ {
                     split($0, part, "\"")
-                    print part[2] "@" parameter "@" text
+                    print part[2] "@" (part[4] != "" ? part[4] : parameter) "@" text
                 }' "$file"
         done | while IFS=@ read -r type parameter text; do
             of=forks
             [[ " ${caffe_types//$'\n'/ } " = *" $type "* ]] && of=Caffe
             [[ " $own_types " = *" $type "* ]] && of=Lockstep
-            [ "${text#"$type": }" = "$text" ] || text=${text#"$type": }
+            [[ ! $text =~ ^[A-Za-z0-9,\ ]*${type}[A-Za-z0-9,\ ]*:\  ]] || text=${text#*: }
             [ -z "$parameter" ] || parameter="\`$parameter\`"
             echo "| \`$type\` | $parameter | $of | $text |"
         done
+        awk '/^} aliases\[\] = \{/ { inside = 1 }
+            inside && split($0, part, "\"") >= 4 {
+                print "| `" part[2] "` |  | forks | another name of `" part[4] "` |"
+            }
+            /^};/ { inside = 0 }' src/layers/table.c
         for type in $caffe_types; do
-            grep -qE "(\.type = |^[A-Z_]+\(ls_layer_[a-z0-9_]+, )\"$type\"" src/layers/*.c ||
+            grep -qE "(\.type = |^[A-Z_]+\((ls_layer_)?[a-z0-9_]+, )\"$type\"" src/layers/*.c ||
                 echo "| \`$type\` | | Caffe | not in this version |"
         done
     } | sort -f

@@ -4,7 +4,11 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "schema/binary.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/memory.h"
+#include "base/text.h"
 #include "schema/fields.h"
 
 /* Memory for a message of `length` bytes. An old file of weights whose numbers are not packed
@@ -37,11 +41,25 @@ static void drop_unknown_values(ProtobufCMessage *message, const ProtobufCFieldD
     *count = kept;
 }
 
-/* What other versions of the format know and we do not must not be seen, nor written again. */
-static void drop_unknown(struct ls_arena *arena, ProtobufCMessage *message)
+/* Adds "LayerParameter 149" to a list, once and as long as it is short. */
+static void note_dropped(struct ls_text *dropped, const ProtobufCMessage *message, uint32_t number)
 {
-    for (unsigned i = 0; i < message->n_unknown_fields; i++)
+    enum { LONG = 400 };
+    char name[120];
+    snprintf(name, sizeof name, "%s %u,", message->descriptor->short_name, (unsigned)number);
+    if (dropped->length < LONG && (dropped->data == NULL || strstr(dropped->data, name) == NULL))
+        ls_text_format(dropped, "%s%s", dropped->length > 0 ? " " : "", name);
+}
+
+/* What other versions of the format know and we do not must not be seen, nor written again.
+ * `dropped`, which may be NULL, becomes a list of it. */
+static void drop_unknown(struct ls_arena *arena, ProtobufCMessage *message, struct ls_text *dropped)
+{
+    for (unsigned i = 0; i < message->n_unknown_fields; i++) {
+        if (dropped != NULL)
+            note_dropped(dropped, message, message->unknown_fields[i].tag);
         ls_arena_release(arena, message->unknown_fields[i].data);
+    }
     message->n_unknown_fields = 0;
     message->unknown_fields = NULL;
     for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
@@ -51,9 +69,29 @@ static void drop_unknown(struct ls_arena *arena, ProtobufCMessage *message)
             drop_unknown_values(message, field);
         for (size_t k = 0; field->type == PROTOBUF_C_TYPE_MESSAGE && k < count; k++) {
             const void *at = ls_field_at(message, field, k);
-            drop_unknown(arena, *(ProtobufCMessage *const *)at);
+            drop_unknown(arena, *(ProtobufCMessage *const *)at, dropped);
         }
     }
+}
+
+/* A definition says something that is not understood: by a number it cannot be refused by name, nor
+ * is it known whether it changes anything. */
+static int warn(struct ls_definition *definition, struct ls_text *dropped)
+{
+    struct ls_text text = {0};
+    if (dropped->length == 0 && !dropped->failed)
+        return 0;
+    if (dropped->data != NULL)
+        dropped->data[dropped->length - 1] = '\0'; /* the last comma */
+    ls_text_format(
+        &text,
+        "%s: fields of other versions or forks of Caffe, known by their numbers alone, are "
+        "ignored: %s",
+        definition->file, dropped->data != NULL ? dropped->data : "");
+    if (!text.failed && !dropped->failed)
+        definition->warning = ls_arena_copy_string(definition->arena, text.data);
+    ls_text_free(&text);
+    return definition->warning != NULL ? 0 : LOCKSTEP_RESOURCE;
 }
 
 int ls_binary_read(const char *file, const void *bytes, size_t length,
@@ -70,8 +108,15 @@ int ls_binary_read(const char *file, const void *bytes, size_t length,
     ProtobufCMessage *message =
         protobuf_c_message_unpack(type, ls_arena_allocator(arena), length, bytes);
     if (message != NULL) {
-        drop_unknown(arena, message);
+        struct ls_text dropped = {0};
+        drop_unknown(arena, message, status == LOCKSTEP_DEFINITION ? &dropped : NULL);
         definition->message = message;
+        int warned = warn(definition, &dropped);
+        ls_text_free(&dropped);
+        if (warned != 0) {
+            ls_definition_free(definition);
+            return ls_fail_memory(error, "a definition");
+        }
         *out = definition;
         return 0;
     }

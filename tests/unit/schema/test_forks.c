@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "schema/binary.h"
 #include "schema/forks.h"
 #include "schema/text_format.h"
 #include "support/support.h"
@@ -86,7 +87,7 @@ static void fields_that_are_refused(void **state)
     const struct ls_fork_field *field = ls_fork_field("LayerParameter", "seg_accuracy_param");
     assert_int_equal(field->effect, LS_FORK_REFUSED);
     assert_null(ls_fork_field("ConvolutionParameter", "seg_accuracy_param"));
-    assert_non_null(ls_fork_type("ROIPooling"));
+    assert_non_null(ls_fork_type("BoxAnnotatorOHEM"));
     assert_null(ls_fork_type("Convolution"));
     for (const struct ls_fork_type *type = ls_fork_types; type->type != NULL; type++)
         assert_true(type->fork[0] != '\0' && type->hint[0] != '\0');
@@ -131,6 +132,29 @@ static void settings(void **state)
                          LOCKSTEP_DEFINITION);
 }
 
+/* In binary form there are numbers alone: a definition warns of those that are not known, other
+ * files do without a word. */
+static void numbers(void **state)
+{
+    (void)state;
+    /* name: "n", field 500: 1, layer { name: "a", field 400: 2 } twice */
+    static const unsigned char bytes[] = {0x0a, 1,    'n',  0xa0, 0x1f, 1,    0xa2, 0x06,
+                                          6,    0x0a, 1,    'a',  0x80, 0x19, 2,    0xa2,
+                                          0x06, 6,    0x0a, 1,    'b',  0x80, 0x19, 2};
+    struct ls_definition *definition = NULL;
+    assert_int_equal(
+        ls_binary_read("f", bytes, sizeof bytes, NET, LOCKSTEP_DEFINITION, &definition, NULL), 0);
+    assert_string_equal(definition->warning,
+                        "f: fields of other versions or forks of Caffe, known by their numbers "
+                        "alone, are ignored: NetParameter 500, LayerParameter 400");
+    assert_int_equal(((const Lockstep__NetParameter *)definition->message)->n_layer, 2);
+    ls_definition_free(definition);
+    assert_int_equal(
+        ls_binary_read("f", bytes, sizeof bytes, NET, LOCKSTEP_WEIGHTS, &definition, NULL), 0);
+    assert_null(definition->warning);
+    ls_definition_free(definition);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +164,7 @@ int main(void)
         cmocka_unit_test(fields_that_are_refused),
         cmocka_unit_test(damage),
         cmocka_unit_test(settings),
+        cmocka_unit_test(numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
