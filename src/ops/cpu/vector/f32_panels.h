@@ -30,7 +30,18 @@ static inline size_t term_of_b(size_t k)
     return (k / LS_BF16_BLOCK * LS_BF16_BLOCK + k % 2 * HALF + k % LS_BF16_BLOCK / 2) * COLUMNS;
 }
 
-/* A line of a block of a. */
+/* A line of a block of a: its even terms, and its odd ones. */
+#if LS_ISA_IS(AVX512)
+static inline void split_floats(const float *from, float *even, float *odd)
+{
+    const __m512i evens =
+        _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    const __m512i odds = _mm512_add_epi32(evens, _mm512_set1_epi32(1));
+    const __m512 low = LOAD(from), high = LOAD(from + WIDTH);
+    STORE(even, _mm512_permutex2var_ps(low, evens, high));
+    STORE(odd, _mm512_permutex2var_ps(low, odds, high));
+}
+#else
 static inline void split_floats(const float *from, float *even, float *odd)
 {
     for (int p = 0; p < HALF; p++) {
@@ -38,6 +49,7 @@ static inline void split_floats(const float *from, float *even, float *odd)
         odd[p] = from[2 * p + 1];
     }
 }
+#endif
 
 static void pack_a_float_lines(const struct ls_bf16_lines *from, float *to)
 {
@@ -57,11 +69,37 @@ static void pack_a_float_lines(const struct ls_bf16_lines *from, float *to)
     }
 }
 
+/* A whole block of ROWS lines, at most a register of them. */
+#if WIDTH > 1
+static inline void transpose_float_terms(const float *from, size_t pitch, float *to)
+{
+    for (size_t odd = 0; odd < 2; odd++)
+        for (size_t p = 0; p < HALF; p += WIDTH) {
+            const float *term = from + (2 * p + odd) * pitch;
+            float *place = to + odd * ROWS * HALF + p;
+            REGISTER x[WIDTH];
+            UNROLL
+            for (size_t i = 0; i < WIDTH; i++)
+                x[i] = LOAD_UP_TO(term + 2 * i * pitch, ROWS);
+            transpose_floats(x);
+            UNROLL
+            for (size_t i = 0; i < ROWS; i++)
+                STORE(place + i * HALF, x[i]);
+        }
+}
+#endif
+
 static void pack_a_float_terms(const struct ls_bf16_lines *from, float *to)
 {
     for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK, to += ROWS * LS_BF16_BLOCK) {
         const size_t terms = at_most(from->terms - k, LS_BF16_BLOCK);
         const float *term = from->floats + k * from->pitch;
+#if WIDTH > 1
+        if (terms == LS_BF16_BLOCK && from->lines == ROWS) {
+            transpose_float_terms(term, from->pitch, to);
+            continue;
+        }
+#endif
         if (terms < LS_BF16_BLOCK || from->lines < ROWS)
             memset(to, 0, sizeof(float[ROWS * LS_BF16_BLOCK]));
         for (size_t p = 0; p < terms; p++, term += from->pitch)
