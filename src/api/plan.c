@@ -283,8 +283,10 @@ int lockstep_plan_largest_batch(struct lockstep_plan *plan, size_t index, uint64
     int64_t found = 0, most = LS_SUMS_CONTRIBUTIONS_MAX;
     if (net->training)
         most /= plan->trainer->train->batching.iter_size;
+    if (net->mixer != NULL)
+        most = 1;
     LS_TRY(largest_batch(plan, index, memory, most, &found, inner));
     *batch = found * net->micro_batch;
-    *bounded = found < most;
+    *bounded = found < most || net->mixer != NULL;
     return 0;
 }

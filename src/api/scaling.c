@@ -80,17 +80,19 @@ static int measure(const struct lockstep_solver *solver,
 }
 
 /* The micro-batch that would keep the workers of all ranks busy, where the one there is does not.
- * (Where micro-batches follow groups of batch norm it is these that would have to be smaller.) */
-static int64_t smaller_micro_batch(const struct ls_scaling_load *load,
-                                   const struct ls_batching *batching, int ranks)
+ * (Where micro-batches follow groups of batch norm it is these that would have to be smaller; where
+ * a layer mixes samples there is none.) */
+static int64_t smaller_micro_batch(const struct ls_scaling_load *load, const struct ls_net *net,
+                                   int ranks)
 {
     int64_t wanted = (int64_t)ranks * load->workers;
-    return load->units >= wanted || batching->group > 0 ? 0 : batching->batch / wanted;
+    bool fixed = net->batching.group > 0 || net->mixer != NULL;
+    return load->units >= wanted || fixed ? 0 : net->batching.batch / wanted;
 }
 
 static int predict_rows(struct lockstep_scaling *scaling, const struct ls_scaling_load *load,
-                        const struct ls_batching *batching,
-                        const struct lockstep_scaling_options *options, struct ls_error *error)
+                        const struct ls_net *net, const struct lockstep_scaling_options *options,
+                        struct ls_error *error)
 {
     const struct ls_scaling_link link = {options->bandwidth, options->latency, options->message};
     struct lockstep_scaling_row alone, row;
@@ -108,7 +110,7 @@ static int predict_rows(struct lockstep_scaling *scaling, const struct ls_scalin
     for (; scaling->count < options->count; scaling->count++) {
         LS_TRY(ls_scaling_predict(load, &link, options->ranks[scaling->count], &row, error));
         row.efficiency = alone.seconds / (row.ranks * row.seconds);
-        row.micro_batch = smaller_micro_batch(load, batching, row.ranks);
+        row.micro_batch = smaller_micro_batch(load, net, row.ranks);
         scaling->rows[scaling->count] = row;
     }
     return 0;
@@ -157,7 +159,7 @@ static int plan(struct lockstep_scaling *scaling, const struct lockstep_solver *
     scaling->rows = ls_alloc(options->count + 1, sizeof *scaling->rows);
     if (scaling->rows == NULL)
         return ls_fail_memory(error, "a plan");
-    return predict_rows(scaling, load, &(*trainer)->train->batching, options, error);
+    return predict_rows(scaling, load, (*trainer)->train, options, error);
 }
 
 int lockstep_plan_scaling(const struct lockstep_solver *solver,

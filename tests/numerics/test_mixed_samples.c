@@ -161,6 +161,42 @@ static void a_last_batch_that_shapes_do_not_fit_is_told_at_the_start(void **stat
     lockstep_solver_free(solver);
 }
 
+/* A plan names the layer, and promises no other batch and no other micro_batch. */
+static void plans_of_nets_that_mix_samples_promise_no_other_cut(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = make_solver("DROP", "");
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_plan_options options;
+    struct lockstep_plan *plan = NULL;
+    int64_t batch;
+    int bounded;
+    lockstep_plan_options_init(&options);
+    assert_int_equal(lockstep_plan_training(solver, &options, &plan, error), 0);
+    const struct lockstep_plan_net *net = lockstep_plan_net(plan, 0);
+    assert_string_equal(net->mixer, "cut");
+    assert_string_equal(net->mixer_type, "Slice");
+    assert_int_equal(net->micro_batch, 12);
+    assert_int_equal(net->micro_batches, 1);
+    assert_int_equal(
+        lockstep_plan_largest_batch(plan, 0, UINT64_C(1) << 34, &batch, &bounded, error), 0);
+    assert_int_equal(batch, 12);
+    assert_true(bounded);
+    lockstep_plan_free(plan);
+    const int ranks[] = {8};
+    struct lockstep_scaling_options scales;
+    struct lockstep_scaling *scaling;
+    size_t count;
+    lockstep_scaling_options_init(&scales);
+    scales.ranks = ranks;
+    scales.count = 1;
+    assert_int_equal(lockstep_plan_scaling(solver, &scales, &scaling, error), 0);
+    assert_int_equal(lockstep_scaling_rows(scaling, &count)[0].micro_batch, 0);
+    lockstep_scaling_free(scaling);
+    lockstep_error_free(error);
+    lockstep_solver_free(solver);
+}
+
 /* Numbers that name no row, and regions that are nowhere, end a training before weights change, and
  * the message says which they are. */
 static void numbers_that_name_nothing_are_told(void **state)
@@ -232,6 +268,7 @@ int main(void)
         cmocka_unit_test(least_memory_gives_same_bits_where_samples_are_mixed),
         cmocka_unit_test(rows_that_are_cut_and_joined_again_give_the_bits_of_rows_that_are_not),
         cmocka_unit_test(other_micro_batches_are_refused_where_samples_are_mixed),
+        cmocka_unit_test(plans_of_nets_that_mix_samples_promise_no_other_cut),
         cmocka_unit_test(numbers_that_name_nothing_are_told),
         cmocka_unit_test(a_last_batch_that_shapes_do_not_fit_is_told_at_the_start),
     };
