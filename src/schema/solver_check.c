@@ -209,7 +209,8 @@ static int check_rest(struct ls_solver_reading *reading)
     const Lockstep__WeightAverageParameter *average = solver->weight_average;
     int status = 0;
     if (!solver->has_max_iter && !solver->has_max_epoch)
-        status = ls_solver_problem(reading, NULL, "write max_iter or max_epoch",
+        status = ls_solver_problem(reading, NULL,
+                                   "write max_iter or max_epoch, or give --set max_iter=N",
                                    "the solver does not say how long to train");
     if (average != NULL && !(average->decay >= 0 && average->decay < 1)) {
         char place[LS_PLACE_MAX];

@@ -217,10 +217,14 @@ int ls_comm_gather(struct ls_comm *comm, const void *mine, void *all, const stru
         in[r] = part[(size_t)r * stride].end - part[(size_t)r * stride].begin;
         in_offset[r] = part[(size_t)r * stride].begin;
     }
+    /* What was sent may lie in what is received. Open MPI takes one address for both to mean that
+     * it is all to happen in place, so the side that has no bytes gets another one. */
+    const void *source = comm->rank == 0 ? (const void *)comm->bytes : mine;
+    void *target = comm->rank == 0 ? all : (void *)comm->offset;
     struct ls_transport_op *op = NULL;
     const struct ls_transport_blocks from = {out, out_offset}, to = {in, in_offset};
-    if (comm->transport->calls->exchange(comm->transport, LS_CHANNEL_SMALL, mine, &from, all, &to,
-                                         &op) != 0)
+    if (comm->transport->calls->exchange(comm->transport, LS_CHANNEL_SMALL, source, &from, target,
+                                         &to, &op) != 0)
         return ls_comm_lost(comm, error);
     return comm_wait_for(comm, &op, error);
 }

@@ -263,7 +263,7 @@ static void refused_and_missing(void **state)
                                       "S: the solver has no base_lr. hint: write base_lr: 0.01, or "
                                       "another rate\n"
                                       "S: the solver does not say how long to train. hint: write "
-                                      "max_iter or max_epoch");
+                                      "max_iter or max_epoch, or give --set max_iter=N");
     fails_with(BASE "\nclip_gradients: 0\nmax_epoch: 3",
                "S:3:1: both max_iter and max_epoch are given. hint: keep one of them\n"
                "S:2:1: clip_gradients 0 would make every gradient 0. hint: leave it out for no "
