@@ -134,7 +134,8 @@ int ls_labels_check(const struct ls_net *net, struct ls_error *error)
             !ls_dataset_skips(net->datasets[consumer.dataset]) &&
             ls_dataset_largest(net->datasets[consumer.dataset], consumer.tensor) >=
                 consumer.labels.classes)
-            LS_TRY(labels_check_samples(net, &consumer, 0, net->batching.samples, error));
+            LS_TRY(labels_check_samples(net, &consumer, 0,
+                                        ls_dataset_size(net->datasets[consumer.dataset]), error));
     return 0;
 }
 

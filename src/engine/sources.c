@@ -193,10 +193,13 @@ static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParamet
     LS_TRY(sources_check_skipping(net, layer, error));
     if (ls_dataset_varies(*dataset))
         LS_TRY(sources_set_varying(net, net->dataset_count - 1, error));
-    int64_t samples = ls_dataset_size(*dataset);
-    if (net->dataset_count > 1 && ls_dataset_size(net->datasets[0]) != samples)
+    int64_t samples = ls_dataset_size(net->datasets[0]);
+    bool wraps = ls_dataset_last_batch(net->datasets[0]) == LS_LAST_WRAP &&
+                 ls_dataset_last_batch(*dataset) == LS_LAST_WRAP && net->varying < 0;
+    if (ls_dataset_size(*dataset) != samples && !wraps)
         return sources_batch_fail(
-            net, layer, error, "data layers of one phase are read in step",
+            net, layer, error,
+            "data layers of one phase are read in step, unless last_batch is WRAP",
             "its data set and that of the layer above have different numbers of "
             "samples");
     if (net->options.samples > 0 && net->options.samples < samples)

@@ -126,7 +126,7 @@ static const struct {
      "it drops rows by their values, so that shapes would depend on the data; loss_param { "
      "ignore_label: -1 } leaves out rows whose label is -1, and labels that a selector (0 or 1) "
      "makes -1 are selector * (label + 1) - 1, of Power and Eltwise layers (docs/caffe.md)"},
-    {"HDF5Output", NULL},
+    {"HDF5Output", "'extract_features' writes what a layer computes of every sample"},
     {"ImageSegData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
     {"Python", NULL},
 };

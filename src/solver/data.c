@@ -34,7 +34,10 @@ static int begin_cross_check(struct ls_trainer *trainer, struct ls_error *error)
                                              .dataset_count = net->dataset_count,
                                              .inputs = (const int(*)[2])net->inputs,
                                              .input_count = net->input_count};
-    trainer->data.unchecked = net->batching.samples;
+    trainer->data.unchecked = 0; /* all records of the largest */
+    for (int d = 0; d < net->dataset_count; d++)
+        if (ls_dataset_size(net->datasets[d]) > trainer->data.unchecked)
+            trainer->data.unchecked = ls_dataset_size(net->datasets[d]);
     return ls_cross_check_open(&options, &trainer->data.cross_check, error);
 }
 

@@ -135,6 +135,13 @@ static void arrays_of_hdf5_files(void **state)
     check_training(ls_test_net("caffe_arrays", NULL), 0.9);
 }
 
+/* As in Caffe, where each data layer begins again when it comes to its end. */
+static void data_layers_of_different_sizes(void **state)
+{
+    (void)state;
+    check_training(ls_test_net("caffe_two_arrays", NULL), 0.9);
+}
+
 static void databases_of_leveldb(void **state)
 {
     (void)state;
@@ -180,8 +187,11 @@ int main(void)
     write_database();
     write_windows();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(list_files_of_pictures),       cmocka_unit_test(arrays_of_hdf5_files),
-        cmocka_unit_test(databases_of_leveldb),         cmocka_unit_test(windows_of_pictures),
+        cmocka_unit_test(list_files_of_pictures),
+        cmocka_unit_test(arrays_of_hdf5_files),
+        cmocka_unit_test(data_layers_of_different_sizes),
+        cmocka_unit_test(databases_of_leveldb),
+        cmocka_unit_test(windows_of_pictures),
         cmocka_unit_test(image_data_is_data_of_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
