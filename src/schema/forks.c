@@ -81,6 +81,22 @@ static const struct ls_fork_field fields[] = {
     IGNORED("RegionLossParameter", "rescore", "YOLO"),
     IGNORED("RegionLossParameter", "absolute", "YOLO"),
     IGNORED("RegionLossParameter", "random", "YOLO"),
+    /* of layer types that are refused by name, or whose data dummy data stand in for */
+    IGNORED("LayerParameter", "annotated_data_param", "SSD"),
+    IGNORED("LayerParameter", "detection_evaluate_param", "SSD"),
+    IGNORED("LayerParameter", "box_annotator_ohem_param", "R-FCN"),
+    IGNORED("LayerParameter", "eval_detection_param", "YOLO"),
+    IGNORED("LayerParameter", "yolo_detection_output_param", "YOLO"),
+    IGNORED("LayerParameter", "yolov3_param", "MobileNet-YOLO"),
+    IGNORED("LayerParameter", "yolov3_detection_output_param", "MobileNet-YOLO"),
+    IGNORED("LayerParameter", "yolo_seg_param", "MobileNet-YOLO"),
+    IGNORED("LayerParameter", "seg_accuracy_param", "DeepLab"),
+    IGNORED("LayerParameter", "selu_dropout_param", "MobileNet-YOLO"),
+    IGNORED("LayerParameter", "segmentation_evaluate_param", "MobileNet-YOLO"),
+    IGNORED("LayerParameter", "video_data_param", "Intel Caffe"),
+    IGNORED("LayerParameter", "detectnet_groundtruth_param", "NVIDIA Caffe"),
+    IGNORED("LayerParameter", "detectnet_augmentation_param", "NVIDIA Caffe"),
+    IGNORED("LayerParameter", "trt_param", "NVIDIA Caffe"),
     /* what a solver shows */
     IGNORED("SolverParameter", "show_per_class_result", "SSD"),
     IGNORED("SolverParameter", "eval_type", "SSD"),
@@ -143,9 +159,12 @@ static const struct ls_fork_field fields[] = {
             "give the layer a second bottom, which has the size"),
     REFUSED("ImageDataParameter", "label_type", "DeepLab",
             "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"),
-    REFUSED("LayerParameter", "seg_accuracy_param", "DeepLab",
-            "Accuracy with accuracy_param { ignore_label: 255 }, and MeanIoU"),
 };
+
+bool ls_fork_repeats(const char *message, const char *field)
+{
+    return strcmp(message, "TransformationParameter") == 0 && strcmp(field, "resize_param") == 0;
+}
 
 const struct ls_fork_field *ls_fork_field(const char *message, const char *field)
 {

@@ -4,6 +4,8 @@
 #ifndef LS_SCHEMA_FORKS_H
 #define LS_SCHEMA_FORKS_H
 
+#include <stdbool.h>
+
 enum ls_fork_effect {
     LS_FORK_IGNORED, /* changes no number: read over, with one warning for all of them */
     LS_FORK_RENAMED, /* `hint` is the name of the same field here */
@@ -20,6 +22,10 @@ struct ls_fork_field {
 
 /* What is known of a field of a message, or NULL. */
 const struct ls_fork_field *ls_fork_field(const char *message, const char *field);
+
+/* Whether a fork gives a field several times that is given once here: the first counts, which is
+ * enough to see that it is there, because data are refused where it is. */
+bool ls_fork_repeats(const char *message, const char *field);
 
 struct ls_fork_type {
     const char *type; /* of a layer */

@@ -225,6 +225,9 @@ static int read_field(struct ls_text_reader *reader, ProtobufCMessage *message,
                       const ProtobufCFieldDescriptor *field, const struct ls_token *name)
 {
     struct ls_lexer *lexer = &reader->lexer;
+    if (is_given(reader, message, field) &&
+        ls_fork_repeats(message->descriptor->short_name, field->name))
+        return skip_value(reader);
     if (is_given(reader, message, field)) {
         char place[LS_PLACE_MAX];
         ls_place(reader->definition, message, field->name, place, sizeof place);

@@ -69,6 +69,19 @@ static void fields_that_change_nothing(void **state)
            "f:1:29: field 'engine' takes one of DEFAULT, CAFFE, CUDNN, found '17'", "", NULL);
 }
 
+/* MobileNet-YOLO draws one of several sizes. */
+static void fields_that_are_repeated(void **state)
+{
+    (void)state;
+    expect(
+        NET,
+        "layer { transform_param { resize_param { height: 3 } scale: 2 resize_param { width: 4 } "
+        "} }",
+        "", "",
+        "layer {\n  transform_param {\n    scale: 2\n    resize_param {\n      height: 3\n"
+        "    }\n  }\n}\n");
+}
+
 static void fields_of_other_names(void **state)
 {
     (void)state;
@@ -163,6 +176,7 @@ int main(void)
         cmocka_unit_test(fields_of_other_names),
         cmocka_unit_test(fields_that_are_refused),
         cmocka_unit_test(damage),
+        cmocka_unit_test(fields_that_are_repeated),
         cmocka_unit_test(settings),
         cmocka_unit_test(numbers),
     };
