@@ -9,7 +9,6 @@
 #include <float.h>
 #include <math.h>
 #include <sleef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "device/defined.h"
@@ -455,6 +454,34 @@ static int compare_classes(const void *first, const void *second)
     return compare_finds(first, second);
 }
 
+static void sift_finds(struct find *heap, int64_t at, int64_t count,
+                       int (*compare)(const void *, const void *))
+{
+    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && compare(&heap[child], &heap[child + 1]) < 0)
+            child++;
+        if (compare(&heap[at], &heap[child]) >= 0)
+            return;
+        const struct find kept = heap[at];
+        heap[at] = heap[child];
+        heap[child] = kept;
+    }
+}
+
+/* No two are equal, so that the order is one; qsort may ask for memory. */
+static void sort_finds(struct find *finds, int64_t count,
+                       int (*compare)(const void *, const void *))
+{
+    for (int64_t i = count / 2; i-- > 0;)
+        sift_finds(finds, i, count, compare);
+    for (int64_t last = count - 1; last > 0; last--) {
+        const struct find kept = finds[0];
+        finds[0] = finds[last];
+        finds[last] = kept;
+        sift_finds(finds, 0, last, compare);
+    }
+}
+
 /* Of the candidates of a class, sorted, those that do not overlap a better one are kept. */
 static void keep_class(const struct ls_detection_attr *attr, struct finds *finds, int64_t count)
 {
@@ -482,7 +509,7 @@ static void find_class(const struct ls_detection_attr *attr, const float *conf, 
         if (attr->has_threshold ? score > attr->threshold : score == score)
             finds->list[count++] = (struct find){(int32_t) class, (int32_t)p, score};
     }
-    qsort(finds->list, (size_t)count, sizeof *finds->list, compare_finds);
+    sort_finds(finds->list, count, compare_finds);
     const int64_t most = most_of_class(attr);
     keep_class(attr, finds, count < most ? count : most);
 }
@@ -492,10 +519,10 @@ static void write_finds(const struct ls_detection_attr *attr, struct finds *find
 {
     int64_t count = finds->kept_count;
     if (attr->keep_top_k >= 0 && count > attr->keep_top_k) {
-        qsort(finds->kept, (size_t)count, sizeof *finds->kept, compare_finds);
+        sort_finds(finds->kept, count, compare_finds);
         count = attr->keep_top_k;
     }
-    qsort(finds->kept, (size_t)count, sizeof *finds->kept, compare_classes);
+    sort_finds(finds->kept, count, compare_classes);
     for (int64_t i = 0; i < attr->keep; i++, row += 7) {
         if (i >= count) {
             for (int k = 0; k < 7; k++)

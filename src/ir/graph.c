@@ -299,6 +299,20 @@ void ls_graph_ignore(struct ls_graph *graph, const struct ls_layer *layer, const
         graph->ignored[graph->ignored_count++] = (struct ls_ignored){layer, field};
 }
 
+int ls_graph_counted(struct ls_graph *graph, struct ls_op *op, int *offset)
+{
+    if (op == NULL ||
+        !LS_GROW(graph->normalizers, graph->normalizer_count, graph->normalizer_capacity)) {
+        graph->failed = true;
+        return 0;
+    }
+    *offset = ls_graph_record(graph, 1);
+    op->before = true;
+    graph->normalizers[graph->normalizer_count] = (struct ls_normalizer){
+        .samples = graph->samples, .record_offset = *offset, .fixed = 1, .sync = -1};
+    return (int)graph->normalizer_count++;
+}
+
 /* ---- Sync points ----------------------------------------------------------------------------- */
 
 static int grouping_of(struct ls_graph *graph, int64_t group)

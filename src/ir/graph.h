@@ -172,6 +172,10 @@ void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
 int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr,
                         const struct ls_value *x, int64_t per_sample, struct ls_value *label);
 
+/* A divisor that `op` counts: it adds to the record at *offset, runs before the pass, and reads
+ * nothing that is learned. Returns the index, as above. */
+int ls_graph_counted(struct ls_graph *graph, struct ls_op *op, int *offset);
+
 /* A sync point (copied; its layer is the one that emits, its grouping is set from `group`, samples
  * that share statistics, 0: the whole batch). Returns the index. Emit the ops that leave partial
  * results for it, then the SYNC op, then those that read what was merged. */

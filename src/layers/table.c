@@ -22,6 +22,7 @@
     LAYER(crop)                                                                                    \
     LAYER(data)                                                                                    \
     LAYER(deconvolution)                                                                           \
+    LAYER(detection_output)                                                                        \
     LAYER(dropout)                                                                                 \
     LAYER(dummy_data)                                                                              \
     LAYER(elu)                                                                                     \
@@ -49,6 +50,7 @@
     LAYER(mvn)                                                                                     \
     LAYER(mean_iou)                                                                                \
     LAYER(memory_data)                                                                             \
+    LAYER(multibox_loss)                                                                           \
     LAYER(multinomial_logistic_loss)                                                               \
     LAYER(normalize_length)                                                                        \
     LAYER(prelu)                                                                                   \
@@ -57,6 +59,7 @@
     LAYER(permute)                                                                                 \
     LAYER(pooling)                                                                                 \
     LAYER(power)                                                                                   \
+    LAYER(prior_box)                                                                               \
     LAYER(rnn)                                                                                     \
     LAYER(roi_pooling)                                                                             \
     LAYER(relu)                                                                                    \

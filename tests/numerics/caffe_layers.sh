@@ -74,6 +74,46 @@ solver moved 'precision: BF16'
 expect 0 -- "$LOCKSTEP" verify --solver moved_solver.prototxt --workers 1,3 --iterations 3
 expect 0 -- "$LOCKSTEP" verify --solver moved_solver.prototxt --device reference --workers 1,2 --iterations 2
 
+# Boxes: matches are counted over the whole update.
+{
+    drawn 10 16
+    cat <<'NET'
+layer { name: "truths" type: "DummyData" top: "item" top: "low" top: "high" top: "rest"
+  dummy_data_param {
+    shape { dim: [10, 3, 3] } shape { dim: [10, 3, 2] } shape { dim: [10, 3, 2] } shape { dim: [10, 3, 1] }
+    data_filler { value: 1 } data_filler { type: "uniform" min: 0 max: 0.6 }
+    data_filler { type: "uniform" min: 0.3 max: 1 } data_filler { value: 0 }
+  } }
+layer { name: "truth" type: "Concat" bottom: "item" bottom: "low" bottom: "high" bottom: "rest" top: "truth" concat_param { axis: 2 } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "x" convolution_param { num_output: 8 kernel_size: 3 stride: 2 weight_filler { type: "msra" } } }
+layer { name: "unit" type: "Normalize" bottom: "x" top: "u" norm_param { across_spatial: false channel_shared: false scale_filler { value: 5 } } }
+layer { name: "prior" type: "PriorBox" bottom: "u" bottom: "data" top: "prior" prior_box_param { min_size: 4 max_size: 8 aspect_ratio: 2 step: 2 variance: 0.1 } }
+layer { name: "place" type: "Convolution" bottom: "u" top: "p" convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "score" type: "Convolution" bottom: "u" top: "s" convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "pt" type: "Permute" bottom: "p" top: "pt" permute_param { order: 0 order: 2 order: 3 order: 1 } }
+layer { name: "st" type: "Permute" bottom: "s" top: "st" permute_param { order: 0 order: 2 order: 3 order: 1 } }
+layer { name: "pf" type: "Flatten" bottom: "pt" top: "pf" }
+layer { name: "sf" type: "Flatten" bottom: "st" top: "sf" }
+layer { name: "silence" type: "Silence" bottom: "label" }
+layer { name: "loss" type: "MultiBoxLoss" bottom: "pf" bottom: "sf" bottom: "prior" bottom: "truth" top: "loss"
+  multibox_loss_param { num_classes: 2 code_type: CENTER_SIZE } }
+NET
+} >boxes.prototxt
+solver boxes 'iter_size: 2'
+expect 0 'same|identical|equal' -- "$LOCKSTEP" verify --solver boxes_solver.prototxt --workers 1,2,3,5 --ranks 1,2 \
+    --iterations 4 --resume random:1
+expect 0 -- "$LOCKSTEP" verify --solver boxes_solver.prototxt --device reference --workers 1,3 --iterations 2
+awk '/^layer/ { keep = !/"loss"|"truths?"/ } keep' boxes.prototxt >found.prototxt
+cat >>found.prototxt <<'NET'
+layer { name: "rows" type: "Reshape" bottom: "sf" top: "r" reshape_param { shape { dim: [0, -1, 2] } } }
+layer { name: "prob" type: "Softmax" bottom: "r" top: "q" softmax_param { axis: 2 } }
+layer { name: "qf" type: "Flatten" bottom: "q" top: "qf" }
+layer { name: "found" type: "DetectionOutput" bottom: "pf" bottom: "qf" bottom: "prior" top: "found"
+  detection_output_param { num_classes: 2 code_type: CENTER_SIZE keep_top_k: 3 nms_param { nms_threshold: 0.45 top_k: 9 }
+    save_output_param { output_directory: "nowhere" } } }
+NET
+expect 0 'found' '10 x 1 x 3 x 7|10 1 3 7' -- "$LOCKSTEP" shapes --model found.prototxt
+
 # Where all scores are equal, an infogain loss is the sum of the label's row times log 10.
 {
     drawn 100 8

@@ -10,6 +10,7 @@ import math
 import torch
 import torch.nn.functional as F
 
+import boxes
 import forks
 import functions
 import mixing
@@ -388,6 +389,7 @@ def mean_iou(layer, x, parameters, net):
 
 
 TYPES = {
+    **boxes.TYPES,
     **forks.TYPES,
     **functions.TYPES,
     **mixing.TYPES,

@@ -19,6 +19,7 @@ import recurrent
 
 LOSSES = {
     "EuclideanLoss",
+    "MultiBoxLoss",
     "MultinomialLogisticLoss",
     "SigmoidCrossEntropyLoss",
     "SoftmaxWithLoss",

@@ -7,9 +7,12 @@
 #define REGION      LAYER("RegionLoss") XL "region_loss_param { "
 #define XL          "bottom: 'x' bottom: 'l' top: 'y' "
 #define XLS         "bottom: 'x' bottom: 'l' bottom: 's' top: 'y' "
-#define CONV        LAYER("Convolution") XY "convolution_param { num_output: 4 "
-#define ROI(scale)  "roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: " #scale " }"
-#define POOL        LAYER("Pooling") XY "pooling_param { "
+#define MULTIBOX                                                                                   \
+    LAYER("MultiBoxLoss")                                                                          \
+    "bottom: 'x' bottom: 'l' bottom: 's' bottom: 't' top: 'y' multibox_loss_param { "
+#define CONV       LAYER("Convolution") XY "convolution_param { num_output: 4 "
+#define ROI(scale) "roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: " #scale " }"
+#define POOL       LAYER("Pooling") XY "pooling_param { "
 
 /* `place` is line:column in "net.prototxt" of the first problem; NULL: somewhere in line 1. */
 static const struct error_case {
@@ -219,6 +222,42 @@ static const struct error_case {
     {POOL "}", "2x3x8x8", "l: kernel_size is missing", NULL},
     {POOL "kernel_size: 2 pad: 1 pool: STOCHASTIC }", "2x3x8x8",
      "l: pool: STOCHASTIC has no padding", NULL},
+    {LAYER("PriorBox") XL, "2x3x8x8 2x3x9x9", "l: min_size is missing", NULL},
+    {LAYER("PriorBox") XL "prior_box_param { min_size: 0.5 }", "2x3x8x8 2x3x9x9",
+     "l: min_size 0.5 must be at least 1 pixel", NULL},
+    {LAYER("PriorBox") XL "prior_box_param { min_size: 3 max_size: 3 }", "2x3x8x8 2x3x9x9",
+     "l: max_size 3 must be larger than min_size 3", NULL},
+    {LAYER("PriorBox") XL "prior_box_param { min_size: 3 max_size: 4 max_size: 5 }",
+     "2x3x8x8 2x3x9x9",
+     "l: max_size must be given once for each of the 1 min_sizes, or not at all; it is given 2 "
+     "times",
+     NULL},
+    {LAYER("PriorBox") XL "prior_box_param { min_size: 3 variance: [1, 2] }", "2x3x8x8 2x3x9x9",
+     "l: variance must be given once, or four times; it is given 2 times", NULL},
+    {LAYER("PriorBox") XL "prior_box_param { min_size: 3 aspect_ratio: 0 }", "2x3x8x8 2x3x9x9",
+     "l: aspect_ratio 0 must be a number above 0", NULL},
+    {LAYER("PriorBox") XL "prior_box_param { min_size: 3 step: 2 step_h: 2 }", "2x3x8x8 2x3x9x9",
+     "l: step and step_h, step_w cannot both be given", NULL},
+    {MULTIBOX "}", "2x8 2x6 1x2x8? 2x4x8", "l: num_classes is missing", NULL},
+    {MULTIBOX "num_classes: 3 mining_type: HARD_EXAMPLE }", "2x8 2x6 1x2x8? 2x4x8",
+     "l: mining_type: HARD_EXAMPLE is not supported", NULL},
+    {MULTIBOX "num_classes: 3 share_location: false }", "2x8 2x6 1x2x8? 2x4x8",
+     "l: share_location: false is not supported", NULL},
+    {MULTIBOX "num_classes: 3 background_label_id: 3 }", "2x8 2x6 1x2x8? 2x4x8",
+     "l: background_label_id 3 is none of the 3 classes", NULL},
+    {MULTIBOX "num_classes: 3 }", "2x7 2x6 1x2x8? 2x4x8",
+     "l: its bottom 'x' must have 4 numbers for each of 2 boxes, but is 2 7 (14)", NULL},
+    {MULTIBOX "num_classes: 3 }", "2x8 2x4 1x2x8? 2x4x8",
+     "l: its bottom 'l' must have 3 numbers for each of 2 boxes, but is 2 4 (8)", NULL},
+    {MULTIBOX "num_classes: 3 }", "2x8 2x6 2x2x4? 2x4x8",
+     "l: its bottom 's' must be the boxes of PriorBox layers, joined along axis 2, but is 2 2 4 "
+     "(16)",
+     NULL},
+    {LAYER("DetectionOutput") XLS "detection_output_param { num_classes: 3 keep_top_k: 0 }",
+     "2x8 2x6 1x2x8?", "l: keep_top_k 0 must be at least 1, or -1 for all", NULL},
+    {LAYER("DetectionOutput") XLS
+     "detection_output_param { num_classes: 3 nms_param { nms_threshold: 0 } }",
+     "2x8 2x6 1x2x8?", "l: nms_threshold must be a number above 0", NULL},
     {LAYER("Permute") XY "permute_param { order: 4 }", "2x3x8x8",
      "l: order names axis 4, but 'x' has 4 axes", NULL},
     {LAYER("Permute") XY "permute_param { order: 1 order: 1 }", "2x3x8x8",

@@ -169,7 +169,8 @@ static void describe(struct ls_text *text, struct ls_text *bottoms,
 static bool is_particular(const struct ls_layer_type *type)
 {
     return strcmp(type->type, "InfogainLoss") == 0 || strcmp(type->type, "RegionLoss") == 0 ||
-           strcmp(type->type, "PSROIPooling") == 0;
+           strcmp(type->type, "PSROIPooling") == 0 || strcmp(type->type, "MultiBoxLoss") == 0 ||
+           strcmp(type->type, "DetectionOutput") == 0 || strcmp(type->type, "PriorBox") == 0;
 }
 
 static bool is_possible(double number)
@@ -185,7 +186,8 @@ static void check_accepted(struct one_layer *one, const char *text)
         if (top == NULL || !ls_shape_valid(&top->shape, false))
             fail_msg("%s: top %d is not possible", text, i);
         int axis = top->sample_axis;
-        bool has_none = layer->type->mixes_samples || strcmp(layer->type->type, "Parameter") == 0;
+        bool has_none = layer->type->mixes_samples || strcmp(layer->type->type, "Parameter") == 0 ||
+                        strcmp(layer->type->type, "PriorBox") == 0;
         if (top->storage != LS_STORE_NONE && !has_none &&
             (axis < 0 || axis >= top->shape.rank ||
              top->shape.dim[axis] != one->graph->samples * top->rows))

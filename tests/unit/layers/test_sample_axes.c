@@ -13,10 +13,14 @@
 #define XCY         "bottom: 'x' bottom: 'cont' top: 'y' "
 #define RECURRENT   "recurrent_param { num_output: 4 } "
 
-#define ABSY  "bottom: 'a' bottom: 'b' bottom: 's' top: 'y' "
-#define EMBED "embed_param { num_output: 5 input_dim: 7 } "
-#define ROI   "roi_pooling_param { pooled_h: 2 pooled_w: 3 } "
-#define PSROI "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 } "
+#define BOXES                                                                                      \
+    "bottom: 'a' bottom: 'b' bottom: 'p' bottom: 's' top: 'y' "                                    \
+    "multibox_loss_param { num_classes: 3 } "
+#define DETECT "detection_output_param { num_classes: 3 keep_top_k: 2 } "
+#define ABSY   "bottom: 'a' bottom: 'b' bottom: 's' top: 'y' "
+#define EMBED  "embed_param { num_output: 5 input_dim: 7 } "
+#define ROI    "roi_pooling_param { pooled_h: 2 pooled_w: 3 } "
+#define PSROI  "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 } "
 
 #define NOT_IN_FRONT "does not hold the samples of the batch"
 #define NO_SAMPLES   "holds the samples of the batch"
@@ -116,6 +120,11 @@ static const struct axes_case {
     {LAYER("Data") "top: 'y' data_param { source: 's' batch_size: 4 }", "", "no: is not open"},
 
     CHANNELS("Deconvolution", "convolution_param { num_output: 3 kernel_size: 1 }", "!"),
+
+    {LAYER("DetectionOutput") ABSY DETECT, "8x8 8x6 1x2x8?", "8x1x2x7"},
+    {LAYER("DetectionOutput") ABSY DETECT, "16x4/2 16x3/2 1x2x8?", "8x1x2x7"},
+    {LAYER("DetectionOutput") ABSY DETECT, "8x8 8x6 1x2x8", "no: for samples"},
+    {LAYER("DetectionOutput") ABSY DETECT, "2x8@1 2x8@1 1x2x8?", "no: " NOT_IN_FRONT},
 
     {LAYER("Dropout") XY, "8x3/2", "8x3/2"},
     {LAYER("Dropout") XY, "3x8@1", "3x8@1"},
@@ -244,6 +253,11 @@ static const struct axes_case {
                        "width: 2 }",
      "", "10x3x2x2, 10"},
 
+    {LAYER("MultiBoxLoss") BOXES, "8x8 8x6 1x2x8? 8x4x8", "figure"},
+    {LAYER("MultiBoxLoss") BOXES, "16x4/2 16x3/2 1x2x8? 16x2x8/2", "figure"},
+    {LAYER("MultiBoxLoss") BOXES, "8x8 8x6 1x2x8? 8x32", "no: rows of 8 numbers"},
+    {LAYER("MultiBoxLoss") BOXES, "8x8 8x6 1x2x8? 4x8x8@1", "no: " NOT_IN_FRONT},
+
     {LAYER("MultinomialLogisticLoss") XLY, "8x3/2 8/2", "figure"},
     {LAYER("MultinomialLogisticLoss") XLY, "8x3/2 4x2", "no: agree in axis 0"},
     {LAYER("MultinomialLogisticLoss") XLY, "3x8@1 8", "no: " NOT_IN_FRONT},
@@ -271,6 +285,9 @@ static const struct axes_case {
     {LAYER("Pooling") XY "pooling_param { kernel_size: 2 }", "8x3x2x2?", "no: " NOT_IN_FRONT},
 
     ELEMENTWISE("Power", "power_param { power: 2 }"),
+
+    {LAYER("PriorBox") ABY "prior_box_param { min_size: 3 }", "8x3x4x5/2 8x3x9x9/2", "1x2x80?"},
+    {LAYER("PriorBox") ABY "prior_box_param { min_size: 3 }", "3x8x4x5@1 8x3x9x9?", "1x2x80?"},
 
     {LAYER("RNN") XCY RECURRENT, "5x8x3@1 5x8@1", "5x8x4@1!"},
     {LAYER("RNN") XCY RECURRENT, "5x8x3@1/2 5x8@1/2", "5x8x4@1/2!"},

@@ -1,0 +1,59 @@
+/* See layers/boxes.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/boxes.h"
+
+enum { BOX = 4 };
+
+int ls_boxes_check_classes(const struct ls_layer *layer, struct ls_error *error,
+                           const void *message, bool given, uint32_t classes)
+{
+    if (given && classes >= 1 && classes <= INT16_MAX)
+        return 0;
+    return ls_layer_fail(layer, error, message, given ? "num_classes" : NULL, NULL,
+                         given ? "num_classes must be 1 to 32767" : "num_classes is missing");
+}
+
+int ls_boxes_check(const struct ls_layer *layer, struct ls_error *error, int64_t classes,
+                   int64_t *priors)
+{
+    const struct ls_value *place = layer->bottom[0], *score = layer->bottom[1];
+    const struct ls_value *prior = layer->bottom[2];
+    char text[160];
+    LS_TRY(ls_layer_check_samples(layer, error, 0));
+    LS_TRY(ls_layer_check_samples(layer, error, 1));
+    LS_TRY(ls_layer_check_alike(layer, error, 1));
+    if (prior->sample_axis >= 0 || prior->shape.rank != 3 || prior->shape.dim[0] != 1 ||
+        prior->shape.dim[1] != 2 || prior->shape.dim[2] % BOX != 0)
+        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                             "its bottom '%s' must be the boxes of PriorBox layers, joined along "
+                             "axis 2, but is %s%s",
+                             prior->name, ls_shape_text(&prior->shape, text, sizeof text),
+                             prior->sample_axis >= 0 ? ", for samples" : "");
+    *priors = prior->shape.dim[2] / BOX;
+    const int64_t samples = place->shape.dim[0] / place->rows;
+    if (ls_shape_size(&place->shape) != samples * *priors * BOX)
+        return ls_layer_fail(
+            layer, error, NULL, "bottom", NULL,
+            "its bottom '%s' must have 4 numbers for each of %lld boxes, but is %s", place->name,
+            (long long)*priors, ls_shape_text(&place->shape, text, sizeof text));
+    if (ls_shape_size(&score->shape) != samples * *priors * classes)
+        return ls_layer_fail(
+            layer, error, NULL, "bottom", NULL,
+            "its bottom '%s' must have %lld numbers for each of %lld boxes, but is "
+            "%s",
+            score->name, (long long)classes, (long long)*priors,
+            ls_shape_text(&score->shape, text, sizeof text));
+    return 0;
+}
+
+enum ls_box_code ls_boxes_code(Lockstep__PriorBoxParameter__CodeType code)
+{
+    switch (code) {
+    case LOCKSTEP__PRIOR_BOX_PARAMETER__CODE_TYPE__CENTER_SIZE:
+        return LS_BOX_CENTER_SIZE;
+    case LOCKSTEP__PRIOR_BOX_PARAMETER__CODE_TYPE__CORNER_SIZE:
+        return LS_BOX_CORNER_SIZE;
+    default:
+        return LS_BOX_CORNER;
+    }
+}

@@ -1,0 +1,242 @@
+/* MultiBoxLoss: SSD's loss of where boxes are and what they show.
+ *
+ *   loss = (loc_weight sum of f(place - target) + sum of -log softmax(scores)[class]) / divisor
+ *
+ * Bottoms: places [N, P 4], scores [N, P classes], priors (those of PriorBox layers) and true
+ * boxes, rows of 8 numbers (docs/caffe.md, "Boxes"), a fixed number a sample. Each true box is
+ * matched with the prior that overlaps it most, best pairs first, and every other prior with the
+ * true box that it overlaps most, if by overlap_threshold (not with match_type: BIPARTITE). The
+ * first sum runs over matched priors, with f the smooth L1 distance (L2: the square / 2) to the
+ * code of the true box; the second over matched priors, and over those of the rest that have the
+ * largest losses and overlap no true box by neg_overlap, at most neg_pos_ratio for each match of
+ * the same sample (mining_type: MAX_NEGATIVE; NONE: over all of the rest). With LOGISTIC it is the
+ * cross-entropy of each class by itself. Divisor: VALID, the default, is the number of matches of
+ * the whole update, which is counted before the pass; FULL, BATCH_SIZE and NONE as for other
+ * losses. SSD's multibox_loss_param. (Liu et al.: SSD, Single Shot MultiBox Detector; 2016.)
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+
+#include "layers/boxes.h"
+#include "layers/loss.h"
+
+enum { TRUE_BOX = 8 };
+
+struct multibox {
+    struct ls_multibox_attr attr;
+    struct ls_value *slope[2]; /* of places, of scores */
+};
+
+static const Lockstep__MultiBoxLossParameter *param_of(const struct ls_layer *layer)
+{
+    static const Lockstep__MultiBoxLossParameter defaults =
+        LOCKSTEP__MULTI_BOX_LOSS_PARAMETER__INIT;
+    const Lockstep__MultiBoxLossParameter *param = layer->definition->multibox_loss_param;
+    return param != NULL ? param : &defaults;
+}
+
+/* What SSD's fork has and this layer has not. */
+static int check_absent(const struct ls_layer *layer, struct ls_error *error)
+{
+    const Lockstep__MultiBoxLossParameter *p = param_of(layer);
+    const struct {
+        const char *field, *value;
+        bool wanted;
+    } absent[] = {
+        {"share_location", "false", !p->share_location},
+        {"use_prior_for_matching", "false", !p->use_prior_for_matching},
+        {"map_object_to_agnostic", "true", p->map_object_to_agnostic},
+        {"ignore_cross_boundary_bbox", "true", p->ignore_cross_boundary_bbox},
+        {"bp_inside", "true", p->bp_inside},
+        {"mining_type", "HARD_EXAMPLE",
+         p->mining_type == LOCKSTEP__MULTI_BOX_LOSS_PARAMETER__MINING_TYPE__HARD_EXAMPLE}};
+    int status = 0;
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        if (absent[i].wanted)
+            status = ls_layer_fail(layer, error, p, absent[i].field, "leave it out",
+                                   "%s: %s is not supported", absent[i].field, absent[i].value);
+    return status;
+}
+
+static int check_numbers(const struct ls_layer *layer, struct ls_error *error)
+{
+    const Lockstep__MultiBoxLossParameter *p = param_of(layer);
+    const struct {
+        const char *name;
+        float value;
+    } numbers[] = {{"loc_weight", p->loc_weight},
+                   {"overlap_threshold", p->overlap_threshold},
+                   {"neg_overlap", p->neg_overlap},
+                   {"neg_pos_ratio", p->neg_pos_ratio}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!(isfinite(numbers[i].value) && numbers[i].value >= 0))
+            return ls_layer_fail(layer, error, p, numbers[i].name, NULL,
+                                 "%s must be a number of at least 0", numbers[i].name);
+    if (p->background_label_id >= p->num_classes)
+        return ls_layer_fail(layer, error, p, "background_label_id", NULL,
+                             "background_label_id %u is none of the %u classes",
+                             p->background_label_id, p->num_classes);
+    return 0;
+}
+
+static int check_objects(struct ls_layer *layer, struct ls_error *error)
+{
+    struct multibox *state = layer->state;
+    const struct ls_value *rows = layer->bottom[3];
+    char text[160];
+    LS_TRY(ls_layer_check_samples(layer, error, 3));
+    LS_TRY(ls_layer_check_alike(layer, error, 3));
+    state->attr.objects = ls_value_sample_size(rows) / TRUE_BOX;
+    if (rows->shape.rank > 1 && rows->shape.dim[rows->shape.rank - 1] == TRUE_BOX)
+        return 0;
+    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                         "its bottom '%s' must have rows of 8 numbers, one for each true box, but "
+                         "is %s",
+                         rows->name, ls_shape_text(&rows->shape, text, sizeof text));
+}
+
+static void set_attributes(struct ls_layer *layer)
+{
+    struct ls_multibox_attr *attr = &((struct multibox *)layer->state)->attr;
+    const Lockstep__MultiBoxLossParameter *p = param_of(layer);
+    const bool mined =
+        p->has_do_neg_mining
+            ? p->do_neg_mining
+            : p->mining_type == LOCKSTEP__MULTI_BOX_LOSS_PARAMETER__MINING_TYPE__MAX_NEGATIVE;
+    attr->classes = p->num_classes;
+    attr->code = ls_boxes_code(p->code_type);
+    attr->variance_in_target = p->encode_variance_in_target;
+    attr->bipartite = p->match_type == LOCKSTEP__MULTI_BOX_LOSS_PARAMETER__MATCH_TYPE__BIPARTITE;
+    attr->difficult = p->use_difficult_gt;
+    attr->mining = mined;
+    attr->euclidean = p->loc_loss_type == LOCKSTEP__MULTI_BOX_LOSS_PARAMETER__LOC_LOSS_TYPE__L2;
+    attr->logistic =
+        p->conf_loss_type == LOCKSTEP__MULTI_BOX_LOSS_PARAMETER__CONF_LOSS_TYPE__LOGISTIC;
+    attr->background = (int)p->background_label_id;
+    attr->overlap = p->overlap_threshold;
+    attr->neg_overlap = p->neg_overlap;
+    attr->neg_pos_ratio = p->neg_pos_ratio;
+    attr->loc_weight = p->loc_weight;
+}
+
+static int setup(struct ls_layer *layer, struct ls_error *error)
+{
+    struct multibox *state = layer->state;
+    const Lockstep__MultiBoxLossParameter *p = param_of(layer);
+    struct ls_loss loss = {0};
+    LS_TRY(ls_layer_begin(layer, error, "loss_param"));
+    LS_TRY(ls_boxes_check_classes(layer, error, layer->definition->multibox_loss_param,
+                                  p->has_num_classes, p->num_classes));
+    int absent = check_absent(layer, error);
+    LS_TRY(check_numbers(layer, error));
+    LS_TRY(absent);
+    LS_TRY(ls_loss_read(layer, &(struct ls_loss_rules){.missing = LS_NORM_VALID}, &loss, error));
+    LS_TRY(ls_boxes_check(layer, error, p->num_classes, &state->attr.priors));
+    LS_TRY(check_objects(layer, error));
+    set_attributes(layer);
+    state->attr.normalization = loss.attr.normalization;
+    return 0;
+}
+
+/* The divisor: matches are counted before the pass. */
+static void set_divisor(struct ls_layer *layer)
+{
+    struct ls_graph *graph = layer->graph;
+    struct ls_multibox_attr *attr = &((struct multibox *)layer->state)->attr;
+    attr->normalizer = -1;
+    if (!graph->training || attr->loss_weight == 0)
+        return;
+    if (attr->normalization != LS_NORM_VALID) {
+        const struct ls_loss_attr same = {.normalization = attr->normalization};
+        const int64_t each = attr->normalization == LS_NORM_FULL ? attr->priors : 1;
+        attr->normalizer = ls_graph_normalizer(graph, &same, layer->bottom[0], each, NULL);
+        return;
+    }
+    struct ls_op *op = ls_graph_op(graph, LS_OP_COUNT_MATCHES);
+    ls_op_in(graph, op, layer->bottom[2]);
+    ls_op_in(graph, op, layer->bottom[3]);
+    int offset = 0;
+    attr->normalizer = ls_graph_counted(graph, op, &offset);
+    if (op == NULL)
+        return;
+    op->attr.multibox = *attr;
+    op->attr.multibox.metric_offset = offset;
+}
+
+static int forward(struct ls_layer *layer, struct ls_error *error)
+{
+    struct multibox *state = layer->state;
+    struct ls_graph *graph = layer->graph;
+    for (int i = 2; i < 4; i++)
+        if (layer->bottom[i]->learned)
+            return ls_layer_fail(layer, error, NULL, "bottom", "take it from data",
+                                 "'%s' depends on learned parameters, so that its matches cannot "
+                                 "be counted before the pass",
+                                 layer->bottom[i]->name);
+    state->attr.loss_weight = layer->loss_weight[0];
+    state->attr.metric_offset = ls_graph_record(graph, 2);
+    set_divisor(layer);
+    ls_layer_make_metric(layer, 0, 0);
+    const int offset = state->attr.metric_offset;
+    const bool divided = state->attr.normalization != LS_NORM_NONE;
+    ls_graph_metric(graph, layer, 0,
+                    (struct ls_metric){
+                        .entries = 1, .offset = offset, .count_offset = divided ? offset + 1 : -1});
+    struct ls_op *op = ls_graph_op(graph, LS_OP_MULTIBOX_LOSS);
+    for (int i = 0; i < 4; i++)
+        ls_op_in(graph, op, layer->bottom[i]);
+    for (int i = 0; i < 2; i++) {
+        state->slope[i] = ls_layer_make_side(layer, i == 0 ? "places" : "scores", layer->bottom[i]);
+        ls_op_out(graph, op, state->slope[i]);
+    }
+    if (op != NULL)
+        op->attr.multibox = state->attr;
+    return 0;
+}
+
+static int backward(struct ls_layer *layer, struct ls_error *error)
+{
+    struct multibox *state = layer->state;
+    for (int i = 2; i < 4; i++)
+        LS_TRY(ls_loss_check_unlearned(layer, error, i));
+    for (int i = 0; i < 2; i++) {
+        if (!layer->propagate[i] || layer->loss_weight[0] == 0)
+            continue;
+        struct ls_op *op =
+            ls_layer_emit_gradient(layer, i, LS_OP_MULTIBOX_LOSS_BACKWARD, &state->slope[i], 1);
+        if (op != NULL)
+            op->attr.multibox = state->attr;
+    }
+    return 0;
+}
+
+static void cost(const struct ls_layer *layer, struct ls_cost *cost)
+{
+    const struct multibox *state = layer->state;
+    const double places = ls_layer_bytes(layer->bottom[0]);
+    const double scores = ls_layer_bytes(layer->bottom[1]);
+    cost->forward_flops = scores / 4 * 10 + places / 4 * 4 * (double)state->attr.objects;
+    cost->forward_bytes = 2 * (places + scores);
+    for (int i = 0; i < 2; i++) {
+        if (!ls_layer_has_gradient(layer, i))
+            continue;
+        cost->backward_data_flops += (i == 0 ? places : scores) / 4;
+        cost->backward_bytes += 2 * (i == 0 ? places : scores);
+    }
+}
+
+const struct ls_layer_type ls_layer_multibox_loss = {
+    .type = "MultiBoxLoss",
+    .parameter = "multibox_loss_param",
+    .state_size = sizeof(struct multibox),
+    .bottoms_min = 4,
+    .bottoms_max = 4,
+    .tops_min = 1,
+    .tops_max = 1,
+    .auto_tops = 1,
+    .is_loss = true,
+    .setup = setup,
+    .forward = forward,
+    .backward = backward,
+    .cost = cost,
+};
