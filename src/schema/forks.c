@@ -72,6 +72,9 @@ static const struct ls_fork_field fields[] = {
     IGNORED("ImageDataParameter", "prefetch", "a fork of Caffe"),
     IGNORED("TransformationParameter", "use_gpu_transform", "NVIDIA Caffe"),
     IGNORED("TransformationParameter", "img_rand_resize_test", "NVIDIA Caffe"),
+    /* what is so here in any case: a second bottom has the size, labels are maps */
+    IGNORED("InterpParameter", "use_blob_size", "a fork of Caffe"),
+    IGNORED("ImageDataParameter", "label_type", "DeepLab"),
     /* what a Scale layer that follows does */
     IGNORED("BatchNormParameter", "filler", "Intel Caffe"),
     IGNORED("BatchNormParameter", "use_weight_bias", "Intel Caffe"),
@@ -159,10 +162,6 @@ static const struct ls_fork_field fields[] = {
             "give new_height and new_width"),
     REFUSED("TransformationParameter", "scale_factors", "PSPNet",
             "pictures are not scaled by random factors; leave it out"),
-    REFUSED("InterpParameter", "use_blob_size", "a fork of Caffe",
-            "give the layer a second bottom, which has the size"),
-    REFUSED("ImageDataParameter", "label_type", "DeepLab",
-            "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"),
 };
 
 bool ls_fork_repeats(const char *message, const char *field)

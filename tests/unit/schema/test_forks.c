@@ -97,9 +97,9 @@ static void fields_that_are_refused(void **state)
            "Caffe: write a ReLU layer behind it",
            "", NULL);
     /* what is known of a fork is said instead of a name that looks alike */
-    const struct ls_fork_field *field = ls_fork_field("InterpParameter", "use_blob_size");
+    const struct ls_fork_field *field = ls_fork_field("TransformationParameter", "scale_factors");
     assert_int_equal(field->effect, LS_FORK_REFUSED);
-    assert_null(ls_fork_field("ConvolutionParameter", "use_blob_size"));
+    assert_null(ls_fork_field("ConvolutionParameter", "scale_factors"));
     assert_non_null(ls_fork_type("BoxAnnotatorOHEM"));
     assert_null(ls_fork_type("Convolution"));
     for (const struct ls_fork_type *type = ls_fork_types; type->type != NULL; type++)
