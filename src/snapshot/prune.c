@@ -56,7 +56,7 @@ static bool prune_is_weight(const struct ls_weight_blob *blob, struct ls_shape *
         shape->rank--;
         memmove(shape->dim, shape->dim + 1, (size_t)shape->rank * sizeof *shape->dim);
     }
-    bool named = blob->name != NULL ? strncmp(blob->name, "weight", 6) == 0 : blob->number == 0;
+    bool named = blob->name != NULL ? strstr(blob->name, "bias") == NULL : blob->number == 0;
     return blob->present && named && shape->rank >= 2;
 }
 

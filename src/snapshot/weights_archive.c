@@ -8,8 +8,11 @@
 
 /* Names of blobs, of all layer types; those that stand for a number where a layer has no blob of
  * that name come first. */
-static const char *const blob_names[] = {"weight", "bias",     "scale", "slope",
-                                         "mean",   "variance", "factor"};
+static const char *const blob_names[] = {
+    "weight", "bias", "scale", "slope", "mean", "variance", "factor", "parameter",
+    /* of LSTM, RNN and GRU */
+    "W_xc", "b_c", "W_xc_static", "W_hc", "W_xh", "b_h", "W_xh_static", "W_hh", "W_ho", "b_o",
+    "W_x", "b_x", "W_x_static", "W_h"};
 enum { NUMBERED = 2 };
 
 /* What the last part of a tensor's name stands for: *name is one of the above, or NULL, *number the

@@ -176,4 +176,29 @@ cmp -s s_iter_20.safetensors $last || fail "a run that started afresh has other 
 # auto does not pass over a whole snapshot of another training.
 train 5 's_iter_20.safetensors: the snapshot was made with another random_seed' -- --resume auto \
     --set random_seed=9
+# ---- Names of blobs -------------------------------------------------------------------------------
+# Weights of every layer type are found by their names: nothing keeps what its filler says.
+small_solver 'max_iter: 2 snapshot: 2' | sed '/^max_iter: 20/d; /^snapshot: 10/d' >solver.prototxt
+rnn() {
+    cat <<TEXT
+layer { name: "d" type: "DummyData" top: "data" top: "cont" top: "label" top: "still"
+  dummy_data_param { shape { dim: 5 dim: 8 dim: 6 } shape { dim: 5 dim: 8 } shape { dim: 5 dim: 8 }
+    shape { dim: 8 dim: 3 } data_filler { type: "gaussian" } data_filler { type: "constant" value: 1 }
+    data_filler { type: "constant" value: 1 } data_filler { type: "gaussian" } } }
+layer { name: "r" type: "$1" bottom: "data" bottom: "cont" bottom: "still" top: "h"
+  recurrent_param { num_output: 8 weight_filler { type: "xavier" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "h" top: "ip"
+  inner_product_param { num_output: 3 axis: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss"
+  softmax_param { axis: 2 } }
+TEXT
+}
+for type in LSTM RNN GRU; do
+    rnn $type >net.prototxt
+    train 0
+    mv s_iter_2.safetensors recurrent.safetensors
+    train 0 '!not in the file' '!ignored' -- --weights recurrent.safetensors
+    expect 0 -- "$LOCKSTEP" prune --weights recurrent.safetensors --sparsity 0.5 -o mask.safetensors
+    train 0 'masked' -- --weights recurrent.safetensors --set mask=mask.safetensors
+done
 finish
