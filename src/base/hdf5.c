@@ -299,6 +299,7 @@ static int open_array(const struct ls_hdf5 *file, const char *path, struct opene
                       struct ls_hdf5_shape *shape, struct ls_error *error)
 {
     *array = (struct opened_array){-1, -1};
+    *shape = (struct ls_hdf5_shape){0};
     enum ls_hdf5_kind kind = find_kind(file, path);
     if (kind != LS_HDF5_ARRAY)
         return ls_fail(error, file->status, file->path, NULL,

@@ -77,7 +77,7 @@ int ls_caffe_files_gradients(struct ls_trainer *trainer, float ***out, struct ls
                      ? ls_fail_memory(error, "the gradients of a snapshot")
                      : 0;
     status = ls_comm_agree(trainer->comm, status, error);
-    for (size_t i = 0; i < trainer->parameters->count && status == 0; i++)
+    for (size_t i = 0; gradients != NULL && i < trainer->parameters->count && status == 0; i++)
         if (trainer->parameters->items[i]->trained)
             status = ls_copies_read_gradient(trainer->engine, (int)i, gradients[i], error);
     if (status == 0 && trainer->comm->rank == 0)
