@@ -22,7 +22,7 @@
 #include "data/source.h"
 #include "lockstep.pb-c.h"
 
-enum { BLOCK = 1 << 18 /* bytes of records that are read at once through the library */ };
+enum { BLOCK = 1 << 21 /* bytes of records that are read at once through the library */ };
 static const size_t LIST_LIMIT = (size_t)1 << 26; /* bytes of a list file */
 
 struct hdf5_options {
@@ -320,11 +320,15 @@ static int read_block(struct ls_source_reader *reader, const struct hdf5_file *f
     *out = block;
     if (block != NULL && index >= block->first && index < block->first + block->count)
         return 0;
+    /* Records in their order come many at a time, those of a shuffled epoch one by one. */
+    const bool in_order = block != NULL && block->count > 0 && index >= block->first &&
+                          index < block->first + 2 * rows;
     block = ls_buffer_reserve(&reader->map, head + (size_t)rows * h->bytes, 1);
     if (block == NULL)
         return ls_fail_memory(error, "records");
-    const int64_t row = (index - file->first) / rows * rows;
-    const int64_t count = file->count - row < rows ? file->count - row : rows;
+    const int64_t at = index - file->first, row = in_order ? at / rows * rows : at;
+    const int64_t most = in_order ? rows : 1;
+    const int64_t count = file->count - row < most ? file->count - row : most;
     *block = (struct block){file->first + row, 0};
     for (int k = 0; k < reader->source->tensors; k++) {
         char *numbers = (char *)block + head + (size_t)rows * h->start[k];
