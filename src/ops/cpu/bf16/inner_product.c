@@ -305,8 +305,11 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
                     : larger(transposes_weights(op, m)
                                  ? ls_bf16_product_scratch(f32, m, columns, depth)
                                  : ls_bf16_product_scratch(f32, columns, m, depth),
-                             larger(ls_bf16_product_scratch_up_to(f32, part, TILE_ROWS, depth),
-                                    ls_bf16_product_scratch_up_to(f32, TILE_ROWS, part, depth)));
+                             ls_bf16_product_scratch_up_to(f32, part, TILE_ROWS, depth));
+        if (!combine && transposes_weights(op, TILE_ROWS)) /* some tiles do */
+            prepared->scratch_bytes =
+                larger(prepared->scratch_bytes,
+                       ls_bf16_product_scratch_up_to(f32, TILE_ROWS, part, depth));
     }
     return ls_own_prepare_bf16(prepared, ls_bf16_tiles_name());
 }
