@@ -114,6 +114,23 @@ layer { name: "found" type: "DetectionOutput" bottom: "pf" bottom: "qf" bottom: 
 NET
 expect 0 'found' '10 x 1 x 3 x 7|10 1 3 7' -- "$LOCKSTEP" shapes --model found.prototxt
 
+# Two large inner products that share their weights: neither gradient is exchanged as factors.
+{
+    drawn 10 32
+    cat <<'NET'
+layer { name: "bend" type: "TanH" bottom: "data" top: "b" }
+layer { name: "one" type: "InnerProduct" bottom: "data" top: "x" param { name: "w" } param { name: "v" }
+  inner_product_param { num_output: 1024 weight_filler { type: "xavier" } } }
+layer { name: "two" type: "InnerProduct" bottom: "b" top: "z" param { name: "w" } param { name: "v" }
+  inner_product_param { num_output: 1024 weight_filler { type: "xavier" } } }
+layer { name: "sum" type: "Eltwise" bottom: "x" bottom: "z" top: "y" }
+layer { name: "ip" type: "InnerProduct" bottom: "y" top: "s" inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "s" bottom: "label" top: "loss" }
+NET
+} >twice.prototxt
+solver twice
+expect 0 'same|identical|equal' -- "$LOCKSTEP" verify --solver twice_solver.prototxt --workers 1,2,3,5 --ranks 1,2 --iterations 3
+
 # Where all scores are equal, an infogain loss is the sum of the label's row times log 10.
 {
     drawn 100 8
