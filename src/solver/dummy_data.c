@@ -20,8 +20,8 @@ enum { INPUTS_MAX = 64 };
  */
 static const struct {
     int64_t height, width;
-} sizes[] = {{224, 224}, {227, 227}, {28, 28},   {32, 32},   {256, 256},
-             {299, 299}, {300, 300}, {416, 416}, {360, 480}, {500, 500}};
+} sizes[] = {{224, 224}, {227, 227}, {28, 28},   {32, 32},   {256, 256}, {299, 299},
+             {300, 300}, {416, 416}, {544, 544}, {360, 480}, {500, 500}};
 static const int64_t channels[] = {3, 1, 2};
 enum { SIZES = sizeof sizes / sizeof *sizes, CHANNELS = sizeof channels / sizeof *channels };
 
@@ -207,6 +207,8 @@ static void describe_transform(const Lockstep__TransformationParameter *transfor
 {
     if (transform == NULL)
         return;
+    if (transform->resize_param != NULL)
+        set_size(picture, transform->resize_param->height, transform->resize_param->width);
     set_size(picture, transform->crop_size, transform->crop_size);
     if (transform->n_mean_value > 1)
         picture->channels = (int64_t)transform->n_mean_value;
