@@ -2,6 +2,7 @@
  * fast it will be on several ranks.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/dummy.h"
@@ -15,13 +16,46 @@
 enum { RANKS_MAX = 64 }; /* numbers of ranks in a list */
 
 struct values {
-    const char *solver, *model, *isa, *device, *ranks, *link, *compute;
+    const char *solver, *model, *phase, *isa, *device, *ranks, *link, *compute;
     int64_t workers, level, iterations;
     uint64_t memory;
     int json;
     struct ls_cli_list set, stages;
     struct ls_cli_dummy_values dummy;
 };
+
+/* Whether a net is to be planned as a training: it is asked for, or the net has data in no other
+ * phase. What is wrong with the net is told later. */
+static bool is_training(const struct values *values)
+{
+    struct lockstep_net_options options;
+    struct lockstep_dummy_options dummy;
+    struct lockstep_net *net = NULL;
+    lockstep_net_options_init(&options);
+    options.phase = values->phase;
+    options.level = (int)values->level;
+    options.stages = values->stages.items;
+    options.stage_count = values->stages.count;
+    if (ls_cli_dummy_options(&values->dummy, true, &dummy)) {
+        dummy.tell = NULL;
+        options.dummy = &dummy;
+    }
+    bool train = values->phase != NULL && strcmp(values->phase, "TRAIN") == 0;
+    if (values->phase == NULL && lockstep_net_load(values->model, &options, &net, NULL) == 0)
+        train = strcmp(lockstep_net_phase(net), "TRAIN") == 0;
+    lockstep_net_free(net);
+    return train;
+}
+
+static int load_solver(const struct values *values, struct lockstep_solver **solver,
+                       struct lockstep_error *error)
+{
+    if (values->model == NULL)
+        return lockstep_solver_load(values->solver, values->set.items, values->set.count, solver,
+                                    error);
+    return lockstep_solver_of_net(values->model, (int)values->level, values->stages.items,
+                                  values->stages.count, solver, error);
+}
 
 static int make(const struct values *values, struct lockstep_plan **plan,
                 struct lockstep_error *error)
@@ -39,10 +73,9 @@ static int make(const struct values *values, struct lockstep_plan **plan,
     struct lockstep_dummy_options dummy;
     if (ls_cli_dummy_options(&values->dummy, true, &dummy))
         options.dummy = &dummy;
-    if (values->model != NULL)
+    if (values->model != NULL && !is_training(values))
         return lockstep_plan_model(values->model, &options, plan, error);
-    int status =
-        lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
+    int status = load_solver(values, &solver, error);
     if (status == 0)
         status = ls_cli_use_dummy_data(&values->dummy, true, solver, error);
     if (status == 0)
@@ -151,6 +184,9 @@ static int run(const void *data)
     if (values->solver != NULL && (values->stages.count > 0 || values->level != 0))
         return ls_cli_usage_error("plan: --stage and --level are for --model. hint: a solver has "
                                   "train_state and test_state");
+    if (values->phase != NULL && (values->solver != NULL || (strcmp(values->phase, "TRAIN") != 0 &&
+                                                             strcmp(values->phase, "TEST") != 0)))
+        return ls_cli_usage_error("plan: --phase is TRAIN or TEST, for --model");
     if (values->ranks != NULL && values->solver != NULL)
         return plan_ranks(values);
     if (values->ranks != NULL || values->link != NULL || values->compute != NULL ||
@@ -174,7 +210,10 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "solver", "FILE", struct values, solver, 0,
                "plan a training with its tests: the solver's definition"),
     LS_CLI_ROW(LS_CLI_TEXT, "model", "FILE", struct values, model, 0,
-               "plan a test: the net's definition, or a solver's"),
+               "plan a net by itself: its definition, or a solver's"),
+    LS_CLI_ROW(LS_CLI_TEXT, "phase", "PHASE", struct values, phase, 0,
+               "with --model: TEST, or TRAIN, which plans a training; default: TEST, if the\n"
+               "net has data then"),
     LS_CLI_WORKER_COUNT(struct values, workers, ""),
     LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
                "plan for so much memory (600MiB, 1.5GiB), and say which batch\n"

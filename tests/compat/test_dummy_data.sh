@@ -101,6 +101,14 @@ solver boxes
 says 0 "data 6 x 3 x 16 x 16, boxes 6 x 1 x 4 x 8 (boxes of classes 1 to 3)" plan --model boxes.prototxt
 exact boxes
 
+# A net whose data are of the training alone is planned as one; --phase chooses.
+sed 's/type: "Data"/type: "Data" include { phase: TRAIN }/' classes.prototxt >learned.prototxt
+says 0 'Net "train"' plan --model learned.prototxt
+says 3 "it is there with phase TRAIN" plan --model learned.prototxt --phase TEST
+says 0 'Net "test"' plan --model classes.prototxt
+says 0 'Net "train"' plan --model classes.prototxt --phase TRAIN
+says 2 "--phase is TRAIN or TEST" plan --model classes.prototxt --phase BOTH
+
 # Only what is asked for, and only what can be.
 says 4 "there is no file or folder 'nowhere_lmdb'" train --solver classes_solver.prototxt
 says 2 "the definition has no input 'dta'" plan --model classes.prototxt --input dta=1,3,8,8
