@@ -90,8 +90,10 @@ static void read_picture(const uint8_t *bytes, size_t size)
             must(picture.height == header.height && picture.width == header.width);
             if (ls_picture_to_record(&picture, &numbers, &record, NULL) == 0)
                 use_record(&record);
-            if (ls_picture_resize_to_record(&picture, 7, 5, &numbers, &record, NULL) == 0)
-                use_record(&record);
+            for (int antialias = 0; antialias <= 1; antialias++)
+                if (ls_picture_resize_to_record(&picture, 7, 5, antialias, &numbers, &record,
+                                                NULL) == 0)
+                    use_record(&record);
         }
         ls_buffer_free(&pixels);
         ls_buffer_free(&numbers);
