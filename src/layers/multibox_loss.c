@@ -11,8 +11,8 @@
  * largest losses and overlap no true box by neg_overlap, at most neg_pos_ratio for each match of
  * the same sample (mining_type: MAX_NEGATIVE; NONE: over all of the rest). With LOGISTIC it is the
  * cross-entropy of each class by itself. Divisor: VALID, the default, is the number of matches of
- * the whole update, which is counted before the pass; FULL, BATCH_SIZE and NONE as for other
- * losses. SSD's multibox_loss_param. (Liu et al.: SSD, Single Shot MultiBox Detector; 2016.)
+ * the whole update, which is counted before the pass; FULL, BATCH_SIZE, NONE and PRE_FIXED as for
+ * other losses. SSD's multibox_loss_param. (Liu et al.: SSD, Single Shot MultiBox Detector; 2016.)
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
@@ -24,6 +24,7 @@ enum { TRUE_BOX = 8 };
 
 struct multibox {
     struct ls_multibox_attr attr;
+    double fixed;              /* the divisor instead; 0: there is none */
     struct ls_value *slope[2]; /* of places, of scores */
 };
 
@@ -135,6 +136,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(check_objects(layer, error));
     set_attributes(layer);
     state->attr.normalization = loss.attr.normalization;
+    state->fixed = loss.fixed;
     return 0;
 }
 
@@ -142,7 +144,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
 static void set_divisor(struct ls_layer *layer)
 {
     struct ls_graph *graph = layer->graph;
-    struct ls_multibox_attr *attr = &((struct multibox *)layer->state)->attr;
+    struct multibox *state = layer->state;
+    struct ls_multibox_attr *attr = &state->attr;
     attr->normalizer = -1;
     if (!graph->training || attr->loss_weight == 0)
         return;
@@ -150,6 +153,8 @@ static void set_divisor(struct ls_layer *layer)
         const struct ls_loss_attr same = {.normalization = attr->normalization};
         const int64_t each = attr->normalization == LS_NORM_FULL ? attr->priors : 1;
         attr->normalizer = ls_graph_normalizer(graph, &same, layer->bottom[0], each, NULL);
+        if (state->fixed != 0 && !graph->failed)
+            graph->normalizers[attr->normalizer].fixed = state->fixed;
         return;
     }
     struct ls_op *op = ls_graph_op(graph, LS_OP_COUNT_MATCHES);
@@ -180,8 +185,10 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     const int offset = state->attr.metric_offset;
     const bool divided = state->attr.normalization != LS_NORM_NONE;
     ls_graph_metric(graph, layer, 0,
-                    (struct ls_metric){
-                        .entries = 1, .offset = offset, .count_offset = divided ? offset + 1 : -1});
+                    (struct ls_metric){.entries = 1,
+                                       .offset = offset,
+                                       .divisor = state->fixed,
+                                       .count_offset = divided ? offset + 1 : -1});
     struct ls_op *op = ls_graph_op(graph, LS_OP_MULTIBOX_LOSS);
     for (int i = 0; i < 4; i++)
         ls_op_in(graph, op, layer->bottom[i]);

@@ -103,6 +103,16 @@ solver boxes 'iter_size: 2'
 expect 0 'same|identical|equal' -- "$LOCKSTEP" verify --solver boxes_solver.prototxt --workers 1,2,3,5 --ranks 1,2 \
     --iterations 4 --resume random:1
 expect 0 -- "$LOCKSTEP" verify --solver boxes_solver.prototxt --device reference --workers 1,3 --iterations 2
+# A divisor that is given, here the samples of an update.
+for divisor in 'BATCH_SIZE' 'PRE_FIXED pre_fixed_normalizer: 20' 'NONE'; do
+    sed "s/multibox_loss_param/loss_param { normalization: $divisor } &/" boxes.prototxt >"${divisor%% *}.prototxt"
+    solver "${divisor%% *}" 'iter_size: 2'
+    expect 0 -- "$LOCKSTEP" train --solver "${divisor%% *}_solver.prototxt" --workers 2
+    grep -oE 'Iteration [0-9]+, .*loss = [0-9.]+' log | grep -oE 'loss = [0-9.]+' >"${divisor%% *}.text"
+done
+expect 0 -- "$LOCKSTEP" diff BATCH_SIZE_solver_iter_4.safetensors PRE_FIXED_solver_iter_4.safetensors
+expect 8 -- "$LOCKSTEP" diff BATCH_SIZE_solver_iter_4.safetensors NONE_solver_iter_4.safetensors
+[ -s BATCH_SIZE.text ] && cmp -s BATCH_SIZE.text PRE_FIXED.text || fail "a given divisor: $(diff BATCH_SIZE.text PRE_FIXED.text | head)"
 awk '/^layer/ { keep = !/"loss"|"truths?"/ } keep' boxes.prototxt >found.prototxt
 cat >>found.prototxt <<'NET'
 layer { name: "rows" type: "Reshape" bottom: "sf" top: "r" reshape_param { shape { dim: [0, -1, 2] } } }
