@@ -438,16 +438,17 @@ static int check_type(const struct plugin_check *check)
 /* "4x3x5x4" */
 static bool read_shape(const char *text, struct lockstep_plugin_shape *shape)
 {
+    enum { ELEMENTS_MAX = 1 << 24 };
     *shape = (struct lockstep_plugin_shape){0};
     for (char *end; shape->axes < LOCKSTEP_PLUGIN_AXES; text = end + 1) {
         long dim = strtol(text, &end, 10);
-        if (end == text || dim < 1 || dim > 1 << 20)
+        if (end == text || dim < 1 || dim > ELEMENTS_MAX)
             return false;
         shape->dim[shape->axes++] = dim;
-        if (*end == '\0')
-            return elements(shape) <= 1 << 24;
-        if (*end != 'x')
+        if (elements(shape) > ELEMENTS_MAX) /* of one axis more than that: at most 2^48 */
             return false;
+        if (*end != 'x')
+            return *end == '\0';
     }
     return false;
 }

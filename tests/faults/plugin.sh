@@ -86,6 +86,8 @@ expect 0 '^Shrink' '!BatchCentre' -- "$LOCKSTEP" check-plugin "$good" --type Shr
 expect 8 'Shrink has no setting x' -- "$LOCKSTEP" check-plugin "$good" --type Shrink --set x=0.3
 expect 2 "it has no type 'Shrunk'" -- "$LOCKSTEP" check-plugin "$good" --type Shrunk
 expect 2 "'4x' is no shape" -- "$LOCKSTEP" check-plugin "$good" --bottom 4x
+expect 2 "'1048576x1048576x1048576x16' is no shape" -- "$LOCKSTEP" check-plugin "$good" \
+    --bottom 1048576x1048576x1048576x16
 expect 2 "'x' is no setting" -- "$LOCKSTEP" check-plugin "$good" --set x
 expect 2 'it does not take 2 bottoms' -- "$LOCKSTEP" check-plugin "$good" --bottom 4x3 --bottom 4x3
 checks 0 0 '^Twice'
