@@ -33,7 +33,8 @@
 #include "data/source.h"
 #include "lockstep.pb-c.h"
 
-enum { CHANNELS = 3, SIDE_MAX = 4096, COORDINATE_MAX = 1 << 20 };
+/* Coordinates, widened by context_pad up to SIDE_MAX / 2 times, fit into an int. */
+enum { CHANNELS = 3, SIDE_MAX = 4096, COORDINATE_MAX = 1 << 17 };
 static const size_t FILE_LIMIT = (size_t)1 << 31, PICTURE_LIMIT = (size_t)1 << 29;
 
 struct windows_options {

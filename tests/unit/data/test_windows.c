@@ -197,6 +197,8 @@ static void what_is_wrong_is_named(void **state)
          "the file is cut off"},
         {"# 0\nw.png\n3\n30\n44\n1\n1 0.5 0 0 x 1\n", "crop_size: 12", LOCKSTEP_DATA,
          "windows.txt:7: a number is missing, or is not possible"},
+        {"# 0\nw.png\n3\n30\n44\n1\n1 0.5 0 0 131073 1\n", "crop_size: 12", LOCKSTEP_DATA,
+         "windows.txt:7: a number is missing, or is not possible"},
         {"# 0\nw.png\n3\n30\n44\n1\n1 0.5 0.5 0 1 1\n", "crop_size: 12", LOCKSTEP_DATA,
          "a number is not whole"},
         {"# 0\nw.png\n3\n30\n44\n1\n0 0.5 0 0 1 1\n", "crop_size: 12", LOCKSTEP_DATA,
