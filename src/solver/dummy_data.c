@@ -54,6 +54,7 @@ struct dummy {
     struct guessed *guessed; /* shapes that the definition does not say */
     size_t guessed_count;
     const char **missing; /* by layer: the source that is not there, or NULL */
+    int status;           /* of looking for them */
     struct ls_error *error;
 };
 
@@ -147,16 +148,15 @@ static size_t list_sources(const Lockstep__LayerParameter *layer, const char *co
     return *one != NULL;
 }
 
-/* A source of the layer that is not there; NULL: all are. */
-static const char *find_missing(const struct dummy *dummy, const Lockstep__LayerParameter *layer,
-                                struct ls_error *error)
+/* A source of the layer that is not there; NULL: all are, or dummy->status says what is wrong. */
+static const char *find_missing(struct dummy *dummy, const Lockstep__LayerParameter *layer)
 {
     const char *const *sources, *one, *missing = NULL;
     size_t count = list_sources(layer, &sources, &one);
     for (size_t i = 0; i < count && missing == NULL; i++) {
         char *path = ls_resolve_path(sources[i], dummy->definition->definition->file);
         if (path == NULL)
-            ls_fail_memory(error, "a path");
+            dummy->status = ls_fail_memory(dummy->error, "a path");
         else if (!ls_file_exists(path) && !ls_is_directory(path))
             missing = sources[i];
         ls_free(path);
@@ -182,7 +182,7 @@ static bool is_wanted(struct dummy *dummy, size_t index)
         return true;
     if (!is_data(layer))
         return false;
-    dummy->missing[index] = find_missing(dummy, layer, dummy->error);
+    dummy->missing[index] = find_missing(dummy, layer);
     return dummy->options->all || dummy->missing[index] != NULL;
 }
 
@@ -523,6 +523,7 @@ static int replace_all(struct dummy *dummy)
             LS_TRY(replace(dummy, i));
         else if (is_type(net->layer[i], "Input"))
             LS_TRY(reshape_input(dummy, i));
+        LS_TRY(dummy->status);
     }
     LS_TRY(set_labels(dummy));
     for (size_t i = 0; i < net->n_layer; i++)
