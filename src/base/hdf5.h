@@ -65,7 +65,7 @@ struct ls_hdf5_place {
 };
 int ls_hdf5_place(struct ls_hdf5 *file, const char *path, struct ls_hdf5_place *place,
                   struct ls_error *error);
-/* Reads the first number of an array of integers. */
+/* Reads the number of an array that has one, as an integer. */
 int ls_hdf5_read_integer(struct ls_hdf5 *file, const char *path, int64_t *value,
                          struct ls_error *error);
 /* Reads a string, owned by the caller. */

@@ -1,8 +1,7 @@
 /* Normalize: vectors of length 1, and factors.
  *
  *   across_spatial: true   y[n, c, i] = scale[c] x[n, c, i] / sqrt(eps + sum over c, i of x[n]^2)
- *   across_spatial: false  y[n, c, i] = scale[c] x[n, c, i] / sqrt(eps + sum over c of x[n, .,
- * i]^2)
+ *   across_spatial: false  the same, with the sum over c alone, for each i
  *
  * x, y [N, C, ...]. Blob: "scale" [C], or one number with channel_shared; its filler is ones. SSD's
  * norm_param. (Liu, Rabinovich, Berg: ParseNet; 2015.)

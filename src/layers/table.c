@@ -120,25 +120,21 @@ const struct ls_layer_type *ls_layer_type_find(const char *name)
     return NULL;
 }
 
-/* Caffe's other types, with what does the same where there is something. */
+/* Caffe's other types but Python, with what to do instead. */
 static const struct {
     const char *name, *hint;
 } others[] = {
-    {"DenseImageData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
     {"Filter",
      "it drops rows by their values, so that shapes would depend on the data; loss_param { "
      "ignore_label: -1 } leaves out rows whose label is -1, and labels that a selector (0 or 1) "
      "makes -1 are selector * (label + 1) - 1, of Power and Eltwise layers (docs/caffe.md)"},
     {"HDF5Output", "'extract_features' writes what a layer computes of every sample"},
-    {"ImageSegData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
-    {"Python", NULL},
 };
 
 const char *ls_layer_type_hint(const char *name)
 {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(others[i].name, name) == 0)
-            return others[i].hint != NULL ? others[i].hint
-                                          : "Caffe has it; Lockstep does not have it yet";
+            return others[i].hint;
     return NULL;
 }

@@ -90,7 +90,6 @@ static const struct ls_fork_field fields[] = {
     IGNORED("RegionLossParameter", "random", "YOLO"),
     /* of layer types that are refused by name, or whose data dummy data stand in for */
     IGNORED("LayerParameter", "annotated_data_param", "SSD"),
-    IGNORED("LayerParameter", "detection_evaluate_param", "SSD"),
     IGNORED("LayerParameter", "box_annotator_ohem_param", "R-FCN"),
     IGNORED("LayerParameter", "eval_detection_param", "YOLO"),
     IGNORED("LayerParameter", "yolo_detection_output_param", "YOLO"),
@@ -181,7 +180,8 @@ const struct ls_fork_field *ls_fork_field(const char *message, const char *field
 /* ---- Layer types ----------------------------------------------------------------------------- */
 
 const struct ls_fork_type ls_fork_types[] = {
-    {"AnnotatedData", "SSD", "a Data layer reads pictures and labels; boxes need a plugin's loss"},
+    {"AnnotatedData", "SSD",
+     "backend: NPY reads pictures, and rows of boxes beside them (docs/caffe.md, \"Boxes\")"},
     {"AssistedExcitation", "MobileNet-YOLO", PLUGIN},
     {"BatchNormalization", "a fork of Caffe", "BatchNorm, then Scale with bias_term: true"},
     {"BoxAnnotatorOHEM", "R-FCN", PLUGIN},

@@ -1,6 +1,7 @@
 /* The table of layer types.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "one_layer.h"
+#include "schema/forks.h"
 
 static void sorted_and_found(void **state)
 {
@@ -39,13 +40,17 @@ static void types_are_sound(void **state)
     }
 }
 
-/* Caffe has 61 types; each is either there, or has a hint. */
+/* What is said of types that are not there is said of no type that is, and in one place. */
 static void hints(void **state)
 {
     (void)state;
     for (size_t i = 0; ls_layer_types[i] != NULL; i++)
         assert_null(ls_layer_type_hint(ls_layer_types[i]->type));
-    assert_non_null(strstr(ls_layer_type_hint("DenseImageData"), "backend: IMAGE_PAIRS"));
+    for (const struct ls_fork_type *fork = ls_fork_types; fork->type != NULL; fork++) {
+        assert_null(ls_layer_type_find(fork->type));
+        assert_null(ls_layer_type_hint(fork->type));
+    }
+    assert_non_null(strstr(ls_layer_type_hint("Filter"), "ignore_label"));
     assert_null(ls_layer_type_hint("Convolutoin"));
 }
 

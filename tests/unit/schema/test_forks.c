@@ -106,6 +106,27 @@ static void fields_that_are_refused(void **state)
         assert_true(type->fork[0] != '\0' && type->hint[0] != '\0');
 }
 
+/* A field that the schema has is not looked up among those of forks; any message may have an
+ * engine. */
+static void check_fields(const ProtobufCMessageDescriptor *type, int depth)
+{
+    for (unsigned i = 0; i < type->n_fields && depth < 8; i++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[i];
+        if (strcmp(field->name, "engine") != 0 &&
+            ls_fork_field(type->short_name, field->name) != NULL)
+            fail_msg("%s of %s is in the schema", field->name, type->short_name);
+        if (field->type == PROTOBUF_C_TYPE_MESSAGE)
+            check_fields(field->descriptor, depth + 1);
+    }
+}
+
+static void fields_are_in_one_place(void **state)
+{
+    (void)state;
+    check_fields(SOLVER, 0);
+    check_fields(NET, 0);
+}
+
 /* The layers in which something was not understood are known. */
 static void damage(void **state)
 {
@@ -175,6 +196,7 @@ int main(void)
         cmocka_unit_test(fields_that_change_nothing),
         cmocka_unit_test(fields_of_other_names),
         cmocka_unit_test(fields_that_are_refused),
+        cmocka_unit_test(fields_are_in_one_place),
         cmocka_unit_test(damage),
         cmocka_unit_test(fields_that_are_repeated),
         cmocka_unit_test(settings),
