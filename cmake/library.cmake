@@ -56,8 +56,11 @@ if(sources)
   string(REGEX MATCHALL "\\{\"[a-z0-9_.]+\"," links "${links}")
   list(TRANSFORM links REPLACE "[{\",]" "")
   foreach(link ${links})
+    list(APPEND make_links COMMAND ${CMAKE_COMMAND} -E create_symlink lockstep ${link})
     install(CODE "file(CREATE_LINK lockstep \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/${link}\" SYMBOLIC)")
   endforeach()
+  add_custom_command(TARGET lockstep_program POST_BUILD ${make_links}
+    WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
 endif()
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

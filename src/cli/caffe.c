@@ -291,7 +291,7 @@ static void put_device_line(void *user, const char *line)
 static int query(const struct ls_caffe_flags *flags, const struct ls_glog *log)
 {
     (void)flags;
-    ls_glog_put(log, LS_GLOG_INFO, "caffe.cpp:138", "Querying devices: there is the CPU");
+    ls_glog_put(log, LS_GLOG_INFO, "caffe.cpp:138", "Querying devices: the CPU");
     ls_cli_describe_machine(put_device_line, (void *)(uintptr_t)log);
     return 0;
 }
@@ -325,7 +325,8 @@ static const char usage[] =
     "  -workers N          ours: workers that compute; default: all cores. The result does not\n"
     "                      depend on it\n"
     "  -dummy_data         ours: random data in place of those of the definition\n"
-    "  -input data=N,C,H,W ours: the shape of an input, in place of its data\n\n"
+    "  -input data=N,C,H,W ours: the shape of an input, in place of its data\n"
+    "  -plugin FILE        ours: a shared object with layer types of its own\n\n"
     "docs/caffe.md says what is different from Caffe, and why.";
 
 static int run_action(const struct ls_caffe_flags *flags)

@@ -151,6 +151,8 @@ static void put_resume(FILE *line, const struct values *values, int ranks, const
         fprintf(line, " %s", ls_cli_launch_command(ranks, launch));
     put_word(line, ls_cli_program());
     put_word(line, "train");
+    for (size_t i = 0; ls_cli_plugin(i) != NULL; i++)
+        put_option(line, "--plugin", ls_cli_plugin(i));
     put_option(line, "--solver", values->solver);
     put_option(line, "--resume", snapshot);
     put_option(line, "--snapshot-prefix", values->prefix);

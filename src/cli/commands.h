@@ -37,6 +37,9 @@ int ls_cli_main(int count, char **arguments);
 /* As what the program was called: its name or path. */
 const char *ls_cli_program(void);
 
+/* The files of the plugins that the command line gave, in their order; NULL behind the last. */
+const char *ls_cli_plugin(size_t index);
+
 /* What "lockstep --help" and "lockstep --version" write to stdout. */
 void ls_cli_overview(void);
 void ls_cli_version(void);

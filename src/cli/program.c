@@ -107,12 +107,6 @@ static int run_command(const struct ls_cli_command *command, int count, char **a
     return status != 0 ? status : written;
 }
 
-static int run_link(const struct ls_cli_alias *link, int count, char **arguments)
-{
-    return link->command != NULL ? run_command(link->command, count, arguments)
-                                 : link->run(count, arguments);
-}
-
 /* Whether an argument is --word or -word. */
 static bool is_flag(const char *argument, const char *word)
 {
@@ -137,6 +131,29 @@ static const char *plugin_option(int count, char **arguments, int index, int *us
     return argument + sizeof option - 1;
 }
 
+enum { PLUGINS_MAX = 64 };
+static const char *plugins[PLUGINS_MAX + 1];
+
+const char *ls_cli_plugin(size_t index)
+{
+    return plugins[index];
+}
+
+static int load_plugin(const char *file, struct lockstep_error *error)
+{
+    size_t count = 0;
+    while (plugins[count] != NULL)
+        count++;
+    if (count == PLUGINS_MAX)
+        return ls_cli_usage_error("--plugin %s: more than %d plugins", file, PLUGINS_MAX);
+    int status = lockstep_plugin_load(file, error);
+    if (status != 0)
+        ls_cli_report(status, error);
+    else
+        plugins[count] = file;
+    return status;
+}
+
 /* Every command takes --plugin FILE, several times: the plugins are loaded, in order, and the
  * options taken out. Returns 0 or the exit code. */
 static int load_plugins(int *count, char **arguments)
@@ -144,18 +161,28 @@ static int load_plugins(int *count, char **arguments)
     struct lockstep_error *error = lockstep_error_new();
     int kept = 0, status = 0;
     bool options = true;
+    memset(plugins, 0, sizeof plugins);
     for (int i = 0, used = 1; i < *count; i += used) {
         options = options && strcmp(arguments[i], "--") != 0;
         used = 1;
         const char *file = options ? plugin_option(*count, arguments, i, &used) : NULL;
         if (file == NULL)
             arguments[kept++] = arguments[i];
-        else if (status == 0 && (status = lockstep_plugin_load(file, error)) != 0)
-            ls_cli_report(status, error);
+        else if (status == 0)
+            status = load_plugin(file, error);
     }
     *count = kept;
     lockstep_error_free(error);
     return status;
+}
+
+static int run_link(const struct ls_cli_alias *link, int count, char **arguments)
+{
+    int status = load_plugins(&count, arguments);
+    if (status != 0)
+        return status;
+    return link->command != NULL ? run_command(link->command, count, arguments)
+                                 : link->run(count, arguments);
 }
 
 static const char *program = "lockstep";

@@ -127,6 +127,10 @@ static void test_caffe_tools(void **state)
     assert_int_equal(RUN("extract_features", "w", "n", "fc7", "a", "3", "leveldb"), LOCKSTEP_USAGE);
     assert_int_equal(RUN("device_query"), 0);
     assert_non_null(strstr(out, "Measured, fp32:                200.0 GFLOP/s\n"));
+    assert_null(strstr(fake.calls, "plugin("));
+    assert_int_equal(RUN("device_query", "--plugin", "a.so"), 0);
+    assert_int_equal(RUN("caffe", "device_query", "-plugin=b.so"), 0);
+    assert_non_null(strstr(fake.calls, "plugin(a.so) plugin(b.so) "));
     assert_int_equal(RUN("help", "caffe"), 0);
     assert_non_null(strstr(out, "usage: caffe <command> <flags>"));
 }

@@ -119,6 +119,8 @@ static void test_help(void **state)
         for (const char *line = out; *line != '\0'; line += strcspn(line, "\n") + 1)
             assert_true(strcspn(line, "\n") <= 100);
     }
+    assert_int_equal(RUN("help", "device_query"), 0);
+    assert_non_null(strstr(out, "usage: lockstep device_query\n"));
     assert_string_equal(fake.calls, "");
     assert_int_equal(RUN("help", "tran"), LOCKSTEP_USAGE);
     assert_int_equal(RUN("help", "sources"), 0);
@@ -176,14 +178,15 @@ static void test_stopped(void **state)
     assert_int_equal(RUN("train", "--solver", "s", "--set", "type: \"Adam's\"", "--set", "gamma=1",
                          "--snapshot-prefix", "out/p", "--workers", "3", "--iterations", "90",
                          "--weights", "w", "--log-json", ls_test_path("a log"), "--isa", "avx2",
-                         "--audit", "0.2"),
+                         "--audit", "0.2", "--plugin", "a.so", "-plugin=b c.so"),
                      LOCKSTEP_STOPPED);
     char expected[1000];
     snprintf(expected, sizeof expected,
              "Stopping with a snapshot; the same signal again stops at once.\n"
              "Snapshotting to p_iter_70.safetensors\n"
              "Optimization stopped early.\n"
-             "To go on: lockstep train --solver s --resume p_iter_70.safetensors "
+             "To go on: lockstep train --plugin a.so --plugin 'b c.so' --solver s --resume "
+             "p_iter_70.safetensors "
              "--snapshot-prefix out/p --set 'type: \"Adam'\\''s\"' --set gamma=1 --workers 3 "
              "--audit 0.2 --iterations 90 --log-json '%s' --isa avx2\n",
              ls_test_path("a log"));
