@@ -189,7 +189,8 @@ void fake_note_dummy(const struct lockstep_dummy_options *options)
     for (size_t i = 0; i < options->input_count; i++)
         fake_note("|%s", options->inputs[i]);
     fake_note(") ");
-    options->tell(options->user, "layer 'data': random data");
+    if (options->tell != NULL)
+        options->tell(options->user, "layer 'data': random data");
 }
 
 int lockstep_solver_use_dummy_data(struct lockstep_solver *solver,
