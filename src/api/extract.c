@@ -17,8 +17,8 @@ struct extraction {
     struct lockstep_error *error; /* the caller's */
     struct ls_buffer datum;
     float *input, *output;
-    int64_t batch, loaded; /* loaded: which batch; -1: none */
-    struct ls_shape shape; /* of a feature: channels, height, width */
+    int64_t batch, count, loaded; /* samples; loaded: which batch; -1: none */
+    struct ls_shape shape;        /* of a feature: channels, height, width */
 };
 
 static int load_batch(struct extraction *extraction, int64_t number, struct ls_error *error)
@@ -62,7 +62,10 @@ static int report_progress(void *user, int64_t done, struct ls_error *error)
                        (long long)done);
     char text[64];
     snprintf(text, sizeof text, "Extracted features of %" PRId64 " samples.", done);
-    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_NOTICE, .text = text, .samples = done};
+    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_NOTICE,
+                                   .text = text,
+                                   .samples = done,
+                                   .iteration_end = extraction->count};
     if (callbacks->event != NULL)
         callbacks->event(callbacks->user, &event);
     return 0;
@@ -107,6 +110,7 @@ int lockstep_model_extract(struct lockstep_model *model, int64_t batches, const 
     struct extraction extraction = {.model = model,
                                     .error = error,
                                     .batch = model->net->batching.batch,
+                                    .count = batches * model->net->batching.batch,
                                     .loaded = -1,
                                     .shape =
                                         feature_shape(ls_prediction_output(model->prediction))};
@@ -114,7 +118,7 @@ int lockstep_model_extract(struct lockstep_model *model, int64_t batches, const 
     extraction.input =
         ls_alloc_aligned(batch * (size_t)model->input_size * sizeof *extraction.input);
     extraction.output = ls_alloc(batch * model->output_size, sizeof *extraction.output);
-    const struct ls_lmdb_records job = {.count = batches * extraction.batch,
+    const struct ls_lmdb_records job = {.count = extraction.count,
                                         .make = make_record,
                                         .progress = report_progress,
                                         .user = &extraction};

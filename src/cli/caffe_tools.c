@@ -218,6 +218,7 @@ static bool next_name(const char **list, char name[NAME_ROOM])
     return true;
 }
 
+/* Without batches it only finds out whether the net has the blob. */
 static int extract(const struct extract_values *values, const char *blob, const char *database,
                    int64_t batches)
 {
@@ -233,12 +234,12 @@ static int extract(const struct extract_values *values, const char *blob, const 
     struct lockstep_error *error = lockstep_error_new();
     int status = lockstep_model_load(values->arguments.items[NET], values->arguments.items[WEIGHTS],
                                      &options, &model, error);
-    if (status == 0)
+    if (status == 0 && batches > 0)
         status = lockstep_model_extract(model, batches, database, &records, error);
     ls_progress_clear(&progress);
     if (status != 0)
         ls_cli_report(status, error);
-    else
+    else if (batches > 0)
         fprintf(stderr, "Extracted features of %" PRId64 " query images for feature blob %s\n",
                 records, blob);
     lockstep_model_free(model);
@@ -246,17 +247,12 @@ static int extract(const struct extract_values *values, const char *blob, const 
     return status;
 }
 
-static int extract_all(const void *data)
+static int extract_each(const struct extract_values *values, int64_t batches)
 {
-    const struct extract_values *values = data;
-    const char *const *arguments = values->arguments.items;
-    const char *blobs = arguments[BLOBS], *databases = arguments[DATABASES];
-    char blob[NAME_ROOM], database[NAME_ROOM], *end;
-    const long long batches = strtoll(arguments[BATCHES], &end, 10);
-    if (*end != '\0' || batches < 1 || batches > INT32_MAX)
-        return ls_cli_usage_error("extract_features: '%s' is no number of batches",
-                                  arguments[BATCHES]);
-    int status = check_written_backend(arguments[KIND]);
+    const char *blobs = values->arguments.items[BLOBS];
+    const char *databases = values->arguments.items[DATABASES];
+    char blob[NAME_ROOM], database[NAME_ROOM];
+    int status = 0;
     while (status == 0 && *blobs != '\0') {
         if (!next_name(&blobs, blob) || !next_name(&databases, database))
             return ls_cli_usage_error("extract_features: the number of blob names and dataset "
@@ -267,6 +263,22 @@ static int extract_all(const void *data)
         status = ls_cli_usage_error("extract_features: the number of blob names and dataset names "
                                     "must be equal");
     return status;
+}
+
+static int extract_all(const void *data)
+{
+    const struct extract_values *values = data;
+    const char *const *arguments = values->arguments.items;
+    char *end;
+    const long long batches = strtoll(arguments[BATCHES], &end, 10);
+    if (*end != '\0' || batches < 1 || batches > INT32_MAX)
+        return ls_cli_usage_error("extract_features: '%s' is no number of batches",
+                                  arguments[BATCHES]);
+    int status = check_written_backend(arguments[KIND]);
+    if (status == 0 &&
+        (strchr(arguments[BLOBS], ',') != NULL || strchr(arguments[DATABASES], ',') != NULL))
+        status = extract_each(values, 0); /* all blobs are there before one is written */
+    return status == 0 ? extract_each(values, batches) : status;
 }
 
 static const struct ls_cli_option extract_options[] = {
@@ -350,10 +362,11 @@ const struct ls_cli_command ls_cli_upgrade_net_proto_text =
     UPGRADE("upgrade_net_proto_text", "writes a net's definition in the newest form", upgrade_text,
             "prototxt");
 const struct ls_cli_command ls_cli_upgrade_net_proto_binary =
-    UPGRADE("upgrade_net_proto_binary", "the same for a caffemodel, with its weights",
-            upgrade_binary, "caffemodel");
+    UPGRADE("upgrade_net_proto_binary", "writes a caffemodel in the newest form", upgrade_binary,
+            "caffemodel");
 const struct ls_cli_command ls_cli_upgrade_solver_proto_text =
-    UPGRADE("upgrade_solver_proto_text", "the same for a solver", upgrade_solver, "prototxt");
+    UPGRADE("upgrade_solver_proto_text", "writes a solver's definition in the newest form",
+            upgrade_solver, "prototxt");
 
 /* ---- device_query ---------------------------------------------------------------------------- */
 

@@ -66,31 +66,33 @@ static void put_test(const struct session *session, const struct lockstep_event 
                          event->outputs, event->output_count);
 }
 
-/* The first of "STEM<ending>" that there is; the snapshot itself where there is none. */
+/* The first of "STEM<ending>" that there is, HDF5 where that ends in h5; the snapshot itself where
+ * there is none. */
 static void put_snapshot_file(const struct session *session, const char *place, const char *what,
                               const char *path, const char *const *endings)
 {
     static const char own[] = ".safetensors";
     char other[PATH_ROOM];
+    const char *form = "binary proto";
     size_t length = strlen(path), ending = sizeof own - 1;
     if (length > ending && strcmp(path + length - ending, own) == 0)
         for (; *endings != NULL; endings++) {
             snprintf(other, sizeof other, "%.*s%s", (int)(length - ending), path, *endings);
             if (access(other, F_OK) == 0) {
                 path = other;
+                form = strstr(*endings, ".h5") != NULL ? "HDF5" : form;
                 break;
             }
         }
-    ls_glog_put(session->log, LS_GLOG_INFO, place, "%s %s", what, path);
+    ls_glog_put(session->log, LS_GLOG_INFO, place, "%s to %s file %s", what, form, path);
 }
 
 static void put_snapshot(const struct session *session, const char *path)
 {
     static const char *const models[] = {".caffemodel", ".caffemodel.h5", NULL};
     static const char *const states[] = {".solverstate", ".solverstate.h5", NULL};
-    put_snapshot_file(session, "solver.cpp:464", "Snapshotting to binary proto file", path, models);
-    put_snapshot_file(session, "sgd_solver.cpp:273",
-                      "Snapshotting solver state to binary proto file", path, states);
+    put_snapshot_file(session, "solver.cpp:464", "Snapshotting", path, models);
+    put_snapshot_file(session, "sgd_solver.cpp:273", "Snapshotting solver state", path, states);
 }
 
 static void put_end(const struct session *session, const struct lockstep_event *event)

@@ -74,6 +74,15 @@ static const char *format_count(double count, char buffer[32])
     return buffer;
 }
 
+/* "50 FLOP", "3.2 MFLOP". */
+static const char *format_flops(double flops, char buffer[40])
+{
+    char number[32];
+    format_count(flops, number);
+    snprintf(buffer, 40, "%s%sFLOP", number, strchr(number, ' ') == NULL ? " " : "");
+    return buffer;
+}
+
 static void add_line(struct box *box, const char *text)
 {
     if (box->lines < LINES && text[0] != '\0')
@@ -93,15 +102,15 @@ static void describe_types(const struct picture *picture, const struct ls_net_bo
 
 static void describe_cost(const struct ls_net_box *net, char text[LINE_ROOM])
 {
-    char number[32], size[LS_CLI_SIZE_ROOM];
+    char number[40], size[LS_CLI_SIZE_ROOM];
     size_t length = 0;
     text[0] = '\0';
     if (net->parameters > 0)
         length += (size_t)snprintf(text, LINE_ROOM, "%s parameters",
                                    format_count(net->parameters, number));
     if (net->flops > 0)
-        length += (size_t)snprintf(text + length, LINE_ROOM - length, "%s%sFLOP",
-                                   length > 0 ? ", " : "", format_count(net->flops, number));
+        length += (size_t)snprintf(text + length, LINE_ROOM - length, "%s%s",
+                                   length > 0 ? ", " : "", format_flops(net->flops, number));
     if (net->bytes > 0)
         snprintf(text + length, LINE_ROOM - length, "%s%s", length > 0 ? ", " : "",
                  ls_cli_format_size((uint64_t)net->bytes, size));
@@ -296,7 +305,7 @@ static void put_box(const struct picture *picture, size_t index)
 
 static void put_header(const struct picture *picture, const struct lockstep_net *net)
 {
-    char number[2][32];
+    char number[2][40];
     char size[LS_CLI_SIZE_ROOM];
     struct ls_net_box total = {.first = 0};
     for (size_t i = 0; i < picture->net.boxes; i++) {
@@ -309,9 +318,9 @@ static void put_header(const struct picture *picture, const struct lockstep_net 
                 lockstep_net_name(net)[0] != '\0' ? lockstep_net_name(net) : "(a net)");
     fprintf(picture->out,
             "</text>\n<text class=\"s\" x=\"%.0f\" y=\"%.0f\">%s, batch %" PRId64
-            ": %zu layers, %s parameters, %sFLOP a sample forward, tops of %s</text>\n",
+            ": %zu layers, %s parameters, %s a sample forward, tops of %s</text>\n",
             margin, margin + 30, lockstep_net_phase(net), lockstep_net_batch(net), picture->count,
-            format_count(total.parameters, number[0]), format_count(total.flops, number[1]),
+            format_count(total.parameters, number[0]), format_flops(total.flops, number[1]),
             ls_cli_format_size((uint64_t)total.bytes, size));
 }
 

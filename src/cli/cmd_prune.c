@@ -86,8 +86,7 @@ static const struct ls_cli_option options[] = {
                "layer: the part of each layer's weights (the default); global: of all\n"
                "together"),
     LS_CLI_ROW(LS_CLI_TEXT, "output", "FILE", struct values, output, 0,
-               "the file of masks (safetensors)"),
-    LS_CLI_ROW(LS_CLI_TEXT, "o", "FILE", struct values, output, 0, "the same"),
+               "the file of masks (safetensors; also -o)"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_prune = {

@@ -251,8 +251,8 @@ static void put_indented(const char *text, int column)
 
 void ls_cli_help(const struct ls_cli_command *command)
 {
-    printf("lockstep %s: %s\n\nusage: lockstep %s %s\n", command->name, command->summary,
-           command->name, command->usage);
+    printf("lockstep %s: %s\n\nusage: lockstep %s%s%s\n", command->name, command->summary,
+           command->name, command->usage[0] != '\0' ? " " : "", command->usage);
     if (command->notes != NULL)
         printf("\n%s\n", command->notes);
     if (command->options->name != NULL)

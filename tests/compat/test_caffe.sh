@@ -23,6 +23,8 @@ caffe() {
 has() { grep -qE -- "$1" log || fail "no line '$1'"; }
 count() { [ "$(grep -cE -- "$1" log)" = "$2" ] || fail "not $2 lines '$1'"; }
 
+[ "$(readlink "${LOCKSTEP%/*}/caffe")" = lockstep ] || fail "no link beside the program"
+
 cat >net.prototxt <<'TEXT'
 name: "Tiny"
 layer { name: "data" type: "Data" top: "data" top: "label" transform_param { scale: 0.00390625 }
@@ -102,6 +104,12 @@ caffe 3 train -solver no_such.prototxt
 has "^(F.*|lockstep: )no_such.prototxt"
 caffe 0 train -solver solver.prototxt -weights out_iter_12.caffemodel -stage rectified,other -level 1
 "$LOCKSTEP" diff whole.safetensors out_iter_12.safetensors >log && fail "-stage changed nothing"
+
+# ---- Snapshots in HDF5 ----
+sed 's/"out"/"hdf" snapshot_format: HDF5/' solver.prototxt >hdf5.prototxt
+caffe 0 train -solver hdf5.prototxt
+has "^${prefix}Snapshotting to HDF5 file hdf_iter_6\\.caffemodel\\.h5\$"
+has "^${prefix}Snapshotting solver state to HDF5 file hdf_iter_6\\.solverstate\\.h5\$"
 
 # ---- Signals ----
 cat >long.prototxt <<'TEXT'

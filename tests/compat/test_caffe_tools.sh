@@ -162,4 +162,10 @@ says 0 "query images" ./extract_features f_iter_2.safetensors features.prototxt 
 says 0 "Number of channels: 10" ./compute_image_mean again_lmdb
 grep mean_value log | cmp -s - one || fail "other features on one worker"
 says 2 "has no blob 'fc7'" ./extract_features f_iter_2.safetensors features.prototxt fc7 x_lmdb 1 lmdb
+says 2 "has no blob 'fc7'" ./extract_features f_iter_2.safetensors features.prototxt ip,fc7 \
+    x_lmdb,y_lmdb 1 lmdb
+[ ! -e x_lmdb ] || fail "one of two databases was written"
 says 2 "must be equal" ./extract_features f_iter_2.safetensors features.prototxt ip,hidden x_lmdb 1 lmdb
+[ ! -e x_lmdb ] || fail "one of two databases was written"
+"$LOCKSTEP" draw --model features.prototxt -o features.svg
+grep -q '>50 FLOP<' features.svg || fail "how the picture tells of small costs"
