@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "graph/build.h"
@@ -25,6 +26,13 @@ static struct ls_parameter *find_shared(const struct ls_parameter_set *set, cons
     return ls_names_find(&set->shares, share, &index) ? set->items[index] : NULL;
 }
 
+/* A file that the layer's definition names. */
+static char *find_file(const struct ls_layer *layer, const char *path)
+{
+    const struct ls_definition *definition = layer->graph->definition;
+    return ls_resolve_path(path, definition != NULL ? definition->file : NULL);
+}
+
 /* A parameter that is not in the set yet; NULL when there is no memory. */
 static struct ls_parameter *new_parameter(const struct ls_layer *layer, int blob, const char *name,
                                           const Lockstep__ParamSpec *spec)
@@ -33,6 +41,7 @@ static struct ls_parameter *new_parameter(const struct ls_layer *layer, int blob
     if (parameter == NULL)
         return NULL;
     bool shared = spec != NULL && spec->name != NULL && spec->name[0] != '\0';
+    bool masks = spec != NULL && spec->mask != NULL && spec->mask->source != NULL;
     parameter->name = ls_copy_string(name);
     parameter->layer = ls_copy_string(layer->name);
     parameter->share = shared ? ls_copy_string(spec->name) : NULL;
@@ -43,10 +52,11 @@ static struct ls_parameter *new_parameter(const struct ls_layer *layer, int blob
     parameter->lr_mult = spec != NULL && spec->has_lr_mult ? spec->lr_mult : 1;
     parameter->decay_mult = spec != NULL && spec->has_decay_mult ? spec->decay_mult : 1;
     parameter->mask_definition = spec != NULL ? spec->mask : NULL;
+    parameter->mask_file = masks ? find_file(layer, spec->mask->source) : NULL;
     if (parameter->average || layer->request[blob].fixed) /* as Caffe does, whatever is written */
         parameter->lr_mult = parameter->decay_mult = 0;
     if (parameter->name != NULL && parameter->layer != NULL &&
-        (!shared || parameter->share != NULL))
+        (!shared || parameter->share != NULL) && (!masks || parameter->mask_file != NULL))
         return parameter;
     ls_parameter_free(parameter);
     return NULL;

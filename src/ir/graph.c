@@ -523,6 +523,7 @@ void ls_parameter_free(struct ls_parameter *parameter)
     ls_free((void *)parameter->layer);
     ls_free(parameter->share);
     ls_free(parameter->mask);
+    ls_free(parameter->mask_file);
     ls_free(parameter);
 }
 

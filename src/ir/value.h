@@ -34,6 +34,7 @@ struct ls_parameter {
     const Lockstep__FillerParameter *filler; /* NULL: zeros */
     float lr_mult, decay_mult;
     const Lockstep__MaskParameter *mask_definition; /* NULL: none */
+    char *mask_file;                /* the file that it names, found; NULL: it names none */
     struct ls_mask *mask;           /* weights that stay zero; owned; NULL: none, or not read yet */
     bool average;                   /* a moving average that the engine advances; lr_mult is 0 */
     bool trained;                   /* some loss reaches it in training and lr_mult is not 0 */

@@ -48,21 +48,37 @@ static int copy_matrix(struct ls_layer *layer, struct ls_error *error,
     return 0;
 }
 
+/* The bytes of the file that `source` names. */
+static int read_file(const struct ls_layer *layer, struct ls_error *error, char **data,
+                     size_t *size)
+{
+    const struct ls_definition *definition = layer->graph->definition;
+    struct ls_error reading = {0};
+    char *path =
+        ls_resolve_path(param_of(layer)->source, definition != NULL ? definition->file : NULL);
+    if (path == NULL)
+        return ls_fail_memory(error, "a path");
+    int status = ls_file_read(path, MATRIX_BYTES_MAX, LOCKSTEP_DEFINITION, data, size, &reading);
+    ls_free(path);
+    if (status == 0)
+        return 0;
+    return ls_layer_fail(layer, error, param_of(layer), "source",
+                         "a path is tried from the working directory, then from the definition's "
+                         "folder",
+                         "'%s': %s", param_of(layer)->source, reading.problems[0].message);
+}
+
 static int read_matrix(struct ls_layer *layer, struct ls_error *error, int64_t classes)
 {
-    const char *path = param_of(layer)->source;
-    struct ls_error reading = {0};
     char *data = NULL;
     size_t size = 0;
-    if (ls_file_read(path, MATRIX_BYTES_MAX, LOCKSTEP_DEFINITION, &data, &size, &reading) != 0)
-        return ls_layer_fail(layer, error, param_of(layer), "source", NULL, "'%s': %s", path,
-                             reading.problems[0].message);
+    LS_TRY(read_file(layer, error, &data, &size));
     Lockstep__BlobProto *blob =
         lockstep__blob_proto__unpack(NULL, size, (const unsigned char *)data);
     ls_free(data);
     if (blob == NULL)
         return ls_layer_fail(layer, error, param_of(layer), "source", NULL,
-                             "'%s' is not a BlobProto in binary form", path);
+                             "'%s' is not a BlobProto in binary form", param_of(layer)->source);
     int status = copy_matrix(layer, error, blob, classes);
     lockstep__blob_proto__free_unpacked(blob, NULL);
     return status;

@@ -87,7 +87,7 @@ static int masks_take(const struct ls_archive *file, const struct ls_tensor *ten
 static int masks_read_one(struct ls_parameter *parameter, struct ls_error *error)
 {
     struct ls_archive file = {0};
-    LS_TRY(ls_archive_read(parameter->mask_definition->source, LS_ARCHIVE_CHECK, &file, error));
+    LS_TRY(ls_archive_read(parameter->mask_file, LS_ARCHIVE_CHECK, &file, error));
     const struct ls_tensor *tensor = ls_archive_find(&file, parameter->name);
     int status = tensor != NULL ? masks_take(&file, tensor, parameter, error)
                                 : ls_fail(error, LOCKSTEP_WEIGHTS, file.path,

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "ops/devices.h"
 #include "schema/upgrade.h"
@@ -151,6 +152,21 @@ struct ls_store_options ls_training_plan_store_options(const struct ls_trainer *
                                      .seed = trainer->seed};
 }
 
+/* Those of parameters, and those of the solver's file. */
+static int read_masks(const struct ls_trainer *trainer, struct ls_error *error)
+{
+    const char *named = trainer->solver->mask;
+    char *path = NULL;
+    if (named != NULL) {
+        path = ls_resolve_path(named, trainer->definition->definition->file);
+        if (path == NULL)
+            return ls_fail_memory(error, "a path");
+    }
+    int status = ls_masks_read(trainer->parameters, path, error);
+    ls_free(path);
+    return status;
+}
+
 int ls_training_plan_open_nets(struct ls_trainer *trainer, struct ls_error *error)
 {
     LS_TRY(find_kind(trainer, error));
@@ -158,7 +174,7 @@ int ls_training_plan_open_nets(struct ls_trainer *trainer, struct ls_error *erro
     int test_status = open_tests(trainer, error);
     LS_TRY(status);
     LS_TRY(test_status);
-    LS_TRY(ls_masks_read(trainer->parameters, trainer->solver->mask, error));
+    LS_TRY(read_masks(trainer, error));
     LS_TRY(ls_trainer_check_names(trainer, error));
     return ls_trainer_check_training(trainer, error);
 }

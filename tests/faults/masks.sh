@@ -93,6 +93,16 @@ cmp s_iter_20.safetensors pruned.safetensors || fail "other bytes on 3 workers"
 expect 0 '^Weights: 221 learned; 829 masked .zero. of conv, ip; the backward pass ends at conv$' -- \
     "$LOCKSTEP" plan --solver solver.prototxt --set mask=mask.safetensors
 expect 0 '"masked": 800' -- "$LOCKSTEP" plan --json --solver solver.prototxt --set mask=mask.safetensors
+# Files of masks lie beside the definition, too.
+mkdir elsewhere
+masks_elsewhere() {
+    expect 0 ", $1 masked" -- bash -c 'cd elsewhere && exec "$0" train --overwrite --snapshot-prefix . "$@"' \
+        "$LOCKSTEP" --solver ../solver.prototxt "${@:2}"
+}
+masks_elsewhere 829 --set mask=mask.safetensors
+masked 'mask { source: "mask.safetensors" }'
+masks_elsewhere 800
+cp plain.prototxt net.prototxt
 expect 0 '^Wrote masks to mask.safetensors: 500 of 1000 ' -- "$LOCKSTEP" prune --weights whole.safetensors \
     --sparsity 0.5 --layers 'i*' --scope global -o mask.safetensors
 expect 2 "no layer has a name like 'fc'" -- "$LOCKSTEP" prune --weights whole.safetensors \

@@ -153,6 +153,8 @@ NET
 solver equal
 blob $(awk 'BEGIN { for (i = 0; i < 10; i++) for (k = 0; k < 10; k++) print k == 3 ? 2 : 0 }') >rows
 expect 0 'gain = 4\.6051' 'soft = 2\.3025' -- "$LOCKSTEP" train --solver equal_solver.prototxt --overwrite --snapshot-prefix e --iterations 1
+mkdir elsewhere
+expect 0 -- bash -c 'cd elsewhere && exec "$0" plan --solver ../equal_solver.prototxt' "$LOCKSTEP"
 printf '\052\004\000\000\000\000' >rows
 expect 3 "the matrix in 'rows' has 1 numbers, but 10 classes need 100" -- "$LOCKSTEP" plan --solver equal_solver.prototxt
 printf 'no message' >rows
