@@ -1,6 +1,7 @@
 #!/bin/bash
 # The tables of docs/caffe.md, made of the sources: tools/caffe_page.sh [--write]
-#   layer types   src/layers: types, their parameter messages, the first sentence of each file
+#   layer types   src/layers: types, their parameter messages, what the first comment of the file says in a list of
+#                 types (" *   Type: ..."), else its first sentence
 #   sources       src/data: names and summaries
 #   solver fields proto/lockstep.proto: SolverParameter, with its comments
 #   commands      src/cli: names and summaries
@@ -34,6 +35,22 @@ summary() {
         }' "$1"
 }
 
+# of_type FILE TYPE: what a list in its first comment says of a type, without further clauses and sources.
+of_type() {
+    awk -v type="$2" '
+        / \*\/$/ || /SPDX/ { exit }
+        index($0, " *   " type ":") == 1 || index($0, " *   " type " (also ") == 1 {
+            inside = 1; sub(/^[^:]*: /, ""); text = $0; next
+        }
+        inside && !/^ \*     / { exit }
+        inside { sub(/^ \* +/, ""); text = text " " $0 }
+        END {
+            if (match(text, /; |\. | \([A-Z]|\.$/)) text = substr(text, 1, RSTART - 1)
+            gsub(/\|/, "\\|", text); gsub(/\*/, "\\*", text)
+            print text
+        }' "$1"
+}
+
 layers() {
     echo '| type | parameters | of | what it computes |'
     echo '|---|---|---|---|'
@@ -42,15 +59,17 @@ layers() {
             text=$(summary "$file")
             awk -v text="$text" '
                 /^const struct ls_layer_type ls_layer_/ { inside = 1; type = ""; parameter = "" }
+                /LS_RECURRENT_TYPE,/ { parameter = "recurrent_param" }
                 inside && /\.type = "/ { split($0, part, "\""); type = part[2] }
                 /\.parameter = "/ { split($0, part, "\""); parameter = part[2] }
-                inside && /^};/ { print type "@" parameter "@" text; inside = 0 }
+                inside && /^};/ { print type "@" parameter "@" FILENAME "@" text; inside = 0 }
                 /^[A-Z_]+\((ls_layer_)?[a-z0-9_]+, "[A-Z]/ {
                     split($0, part, "\"")
-                    print part[2] "@" (part[4] != "" ? part[4] : parameter) "@" text
+                    print part[2] "@" (part[4] != "" ? part[4] : parameter) "@" FILENAME "@" text
                 }' "$file"
-        done | while IFS=@ read -r type parameter text; do
-            of=forks
+        done | while IFS=@ read -r type parameter file text; do
+            own=$(of_type "$file" "$type")
+            text=${own:-$text} of=forks
             [[ " ${caffe_types//$'\n'/ } " = *" $type "* ]] && of=Caffe
             [[ " $own_types " = *" $type "* ]] && of=Lockstep
             [[ ! $text =~ ^[A-Za-z0-9,\ ]*${type}[A-Za-z0-9,\ ]*:\  ]] || text=${text#*: }

@@ -2,6 +2,10 @@
  * net that is trained. What the other types say has been brought into data_param
  * (schema/data_layers.h).
  *
+ *   HDF5Data: arrays of the HDF5 files that a list file names, a sample for each row
+ *   ImageData: the pictures of a list file, with their labels
+ *   WindowData: regions of pictures with their classes, as a window file lists them
+ *
  * Tops: what the samples have, with the samples along an axis of their own, the first one unless
  * data_param's tensor { sample_axis } says another: of pictures data
  * [N, C, H, W], after transformation, and, if the definition names a second top, label [N], or [N,
