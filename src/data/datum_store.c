@@ -2,8 +2,10 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/datum_store.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "data/datum.h"
@@ -134,6 +136,30 @@ int ls_datum_store_begin(const struct ls_source_options *options, struct ls_sour
                               "force_color and force_gray cannot both hold");
     store->channels = own->color || own->encoded_color ? 3 : own->gray ? 1 : 0;
     return 0;
+}
+
+static int find_file(const char *folder, const char *name, bool *found, struct ls_error *error)
+{
+    struct ls_text path = {0};
+    ls_text_format(&path, "%s/%s", folder, name);
+    *found = !path.failed && ls_file_exists(path.data);
+    const int status = path.failed ? ls_fail_memory(error, "a path") : 0;
+    ls_text_free(&path);
+    return status;
+}
+
+int ls_datum_store_check_kind(const char *folder, const char *own, const char *other,
+                              const char *backend, struct ls_error *error)
+{
+    bool is_own, is_other;
+    LS_TRY(find_file(folder, own, &is_own, error));
+    LS_TRY(find_file(folder, other, &is_other, error));
+    if (is_own || !is_other)
+        return 0;
+    char hint[64];
+    snprintf(hint, sizeof hint, "write backend: %s (--backend %s)", backend, backend);
+    return ls_fail(error, LOCKSTEP_DATA, folder, hint, "is a database of another kind: %s",
+                   backend);
 }
 
 int ls_datum_store_inspect(struct ls_source *source, const struct ls_source_options *options,

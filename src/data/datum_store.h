@@ -56,6 +56,9 @@ struct ls_datum_options {
 /* For a type's open, before the database is: tensors, what is forced. */
 int ls_datum_store_begin(const struct ls_source_options *options, struct ls_source *source,
                          struct ls_error *error);
+/* Refuses a folder in which another backend's database is: a file `other`, and none named `own`. */
+int ls_datum_store_check_kind(const char *folder, const char *own, const char *other,
+                              const char *backend, struct ls_error *error);
 /* For a type's open, when source->count, the file and its size are known: looks at records. */
 int ls_datum_store_inspect(struct ls_source *source, const struct ls_source_options *options,
                            struct ls_error *error);

@@ -43,6 +43,7 @@ static int open_database(const struct ls_source_options *options, struct ls_sour
     db->store.value = value_of;
     db->store.key = key_of;
     LS_TRY(ls_datum_store_begin(options, source, error));
+    LS_TRY(ls_datum_store_check_kind(own->folder.item[0], "CURRENT", "data.mdb", "LMDB", error));
     LS_TRY(ls_leveldb_open(own->folder.item[0], &db->leveldb, error));
     db->store.file = db->leveldb.folder;
     db->store.size = db->leveldb.size;

@@ -60,6 +60,7 @@ static int open_database(const struct ls_source_options *options, struct ls_sour
     db->store.value = value_of;
     db->store.key = key_of;
     LS_TRY(ls_datum_store_begin(options, source, error));
+    LS_TRY(ls_datum_store_check_kind(path, "data.mdb", "CURRENT", "LEVELDB", error));
     struct ls_text file = {0};
     ls_text_add(&file, path);
     if (ls_is_directory(path))

@@ -226,6 +226,20 @@ static void what_is_no_database_is_refused(void **state)
     assert_int_equal(trial_source(&source, error, "data_param { source: '%s' }", path),
                      LOCKSTEP_DATA);
     assert_says(error, "CURRENT: cannot open");
+    ls_error_clear(error);
+    char other[1024];
+    snprintf(other, sizeof other, "%s/data.mdb", path);
+    ls_test_write_text(other, "");
+    assert_int_equal(trial_source(&source, error, "data_param { source: '%s' }", path),
+                     LOCKSTEP_DATA);
+    assert_says(error, "db: is a database of another kind: LMDB. hint: write backend: LMDB");
+    unlink(other);
+    ls_test_write_text(current, "MANIFEST-000001");
+    ls_error_clear(error);
+    assert_int_equal(
+        trial_source(&source, error, "data_param { backend: LMDB source: '%s' }", path),
+        LOCKSTEP_DATA);
+    assert_says(error, "db: is a database of another kind: LEVELDB. hint: write backend: LEVELDB");
     free(error);
 }
 
