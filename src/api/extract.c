@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "api/api.h"
 #include "api/model.h"
@@ -10,28 +11,50 @@
 #include "data/datum.h"
 #include "data/lmdb_write.h"
 #include "data/reader.h"
+#include "data/samples.h"
 
-/* A batch at a time: its samples, and what the net makes of them. */
+/* A batch at a time: its samples, and what the net makes of them; or, where a top of the data layer
+ * is asked for, these numbers as they are. */
 struct extraction {
     struct lockstep_model *model;
     struct lockstep_error *error; /* the caller's */
     struct ls_buffer datum;
+    const struct ls_sample_tensor *tensor; /* the top of the data layer; NULL: the net's output */
+    int number;                            /* which */
+    size_t size;                           /* numbers of a feature */
     float *input, *output;
     int64_t batch, count, loaded; /* samples; loaded: which batch; -1: none */
     struct ls_shape shape;        /* of a feature: channels, height, width */
 };
+
+/* Makes whole numbers fp32, in their places. */
+static void make_floats(float *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        int32_t number;
+        memcpy(&number, &numbers[i], sizeof number);
+        numbers[i] = (float)number;
+    }
+}
 
 static int load_batch(struct extraction *extraction, int64_t number, struct ls_error *error)
 {
     struct lockstep_model *model = extraction->model;
     extraction->loaded = -1;
     for (int64_t s = 0; s < extraction->batch; s++) { /* behind the last sample comes the first */
-        void *out[LS_RECORD_TENSORS] = {extraction->input + s * model->input_size};
+        void *out[LS_RECORD_TENSORS] = {NULL};
+        if (extraction->tensor != NULL)
+            out[extraction->number] = extraction->output + s * (int64_t)extraction->size;
+        else
+            out[0] = extraction->input + s * model->input_size;
         const int64_t index = (number * extraction->batch + s) % model->net->batching.samples;
         LS_TRY(ls_reader_fetch(model->reader, index, out, error));
     }
-    LS_TRY(lockstep_model_predict(model, extraction->input, (size_t)extraction->batch,
-                                  extraction->output, extraction->error));
+    if (extraction->tensor == NULL)
+        LS_TRY(lockstep_model_predict(model, extraction->input, (size_t)extraction->batch,
+                                      extraction->output, extraction->error));
+    else if (extraction->tensor->type == LS_I32)
+        make_floats(extraction->output, (size_t)extraction->batch * extraction->size);
     extraction->loaded = number;
     return 0;
 }
@@ -46,8 +69,7 @@ static int make_record(void *user, int64_t i, struct ls_text *key, const uint8_t
     record.tensor[0] = (struct ls_record_tensor){
         .type = LS_F32,
         .shape = extraction->shape,
-        .data =
-            extraction->output + i % extraction->batch * (int64_t)extraction->model->output_size};
+        .data = extraction->output + i % extraction->batch * (int64_t)extraction->size};
     *bytes = ls_datum_write(&record, false, &extraction->datum, size);
     ls_text_format(key, "%010" PRId64, i);
     return *bytes != NULL ? 0 : ls_fail_memory(error, "a record");
@@ -81,6 +103,36 @@ static struct ls_shape feature_shape(const struct ls_value *output)
     return shape;
 }
 
+/* The same of a top of the data layer, which has no axis of samples here. */
+static struct ls_shape tensor_shape(const struct ls_sample_tensor *tensor)
+{
+    struct ls_shape shape = {3, {1, 1, 1}};
+    for (int i = 0; i < tensor->shape.rank; i++)
+        shape.dim[i < 2 ? i : 2] *= tensor->shape.dim[i];
+    return shape;
+}
+
+/* Finds what is asked for: a top of the data layer, or what the net ends with. */
+static int find_feature(struct extraction *extraction, struct ls_error *error)
+{
+    const struct lockstep_model *model = extraction->model;
+    const Lockstep__LayerParameter *data = model->net->data_layers[0];
+    const struct ls_value *output = ls_prediction_output(model->prediction);
+    for (size_t t = 0; model->blob != NULL && output == NULL && t < data->n_top; t++)
+        if (strcmp(data->top[t], model->blob) == 0) {
+            extraction->number = (int)t;
+            extraction->tensor = ls_dataset_tensor(model->net->datasets[0], (int)t);
+            extraction->shape = tensor_shape(extraction->tensor);
+        }
+    if (extraction->tensor == NULL && output == NULL)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
+                       "the net has no output that belongs to a sample");
+    if (extraction->tensor == NULL)
+        extraction->shape = feature_shape(output);
+    extraction->size = (size_t)ls_shape_size(&extraction->shape);
+    return 0;
+}
+
 static int check(const struct lockstep_model *model, int64_t batches, struct ls_error *error)
 {
     const char *file = model->definition.definition->file;
@@ -95,9 +147,6 @@ static int check(const struct lockstep_model *model, int64_t batches, struct ls_
         return ls_fail(error, LOCKSTEP_DEFINITION, file,
                        "give the data layer a crop_size, or new_height and new_width",
                        "features need samples of one size");
-    if (model->output_size == 0)
-        return ls_fail(error, LOCKSTEP_DEFINITION, file, NULL,
-                       "the net has no output that belongs to a sample");
     return 0;
 }
 
@@ -111,13 +160,12 @@ int lockstep_model_extract(struct lockstep_model *model, int64_t batches, const 
                                     .error = error,
                                     .batch = model->net->batching.batch,
                                     .count = batches * model->net->batching.batch,
-                                    .loaded = -1,
-                                    .shape =
-                                        feature_shape(ls_prediction_output(model->prediction))};
+                                    .loaded = -1};
+    LS_TRY(find_feature(&extraction, inner));
     const size_t batch = (size_t)extraction.batch;
     extraction.input =
         ls_alloc_aligned(batch * (size_t)model->input_size * sizeof *extraction.input);
-    extraction.output = ls_alloc(batch * model->output_size, sizeof *extraction.output);
+    extraction.output = ls_alloc(batch * extraction.size, sizeof *extraction.output);
     const struct ls_lmdb_records job = {.count = extraction.count,
                                         .make = make_record,
                                         .progress = report_progress,

@@ -63,8 +63,9 @@ static bool is_among(const struct ls_names *names, char *const *blobs, size_t co
 }
 
 /* Leaves of a net what a blob is computed from: then it is what the net ends with. */
-static int cut_at(struct ls_net_definition *definition, const char *blob, struct ls_error *error)
+static int cut_at(struct lockstep_model *model, const char *blob, struct ls_error *error)
 {
+    struct ls_net_definition *definition = &model->definition;
     const Lockstep__NetParameter *net = definition->net;
     struct ls_arena *arena = definition->definition->arena;
     struct ls_names names = {0};
@@ -89,6 +90,9 @@ static int cut_at(struct ls_net_definition *definition, const char *blob, struct
     less->layer = layer + (net->n_layer - kept);
     less->n_layer = kept;
     definition->net = less;
+    model->blob = ls_arena_copy_string(arena, blob);
+    if (model->blob == NULL)
+        return ls_fail_memory(error, "a net");
     return 0;
 }
 
@@ -104,7 +108,7 @@ static int read_net(struct lockstep_model *model, const char *path,
     if (options->dummy != NULL)
         LS_TRY(ls_dummy_data_net(&model->definition, options->dummy, error));
     if (options->output != NULL)
-        LS_TRY(cut_at(&model->definition, options->output, error));
+        LS_TRY(cut_at(model, options->output, error));
     struct ls_net_options net = {.definition = &model->definition,
                                  .phase = LOCKSTEP__PHASE__TEST,
                                  .from_outside = takes_input(&model->definition),
@@ -114,7 +118,8 @@ static int read_net(struct lockstep_model *model, const char *path,
                                  .device = model->device,
                                  .parameters = model->parameters,
                                  .views = &model->views,
-                                 .output = ls_model_output};
+                                 .output = ls_model_output,
+                                 .blob = model->blob};
     LS_TRY(ls_net_open(&net, &model->net, error));
     return ls_masks_read(model->parameters, NULL, error);
 }

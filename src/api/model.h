@@ -29,6 +29,7 @@ struct lockstep_model {
     struct ls_prediction *prediction;
     int64_t input_size;            /* numbers of a sample; 0: the net has no input */
     size_t output_size;            /* numbers that a sample yields; 0: none */
+    const char *blob;              /* that predictions are of; NULL: the net's own output */
     struct ls_reader *reader;      /* of the first data layer, or NULL */
     struct ls_transform transform; /* of pictures, where there is no data layer */
     struct ls_definition *trained; /* the definition in the weights file, or NULL */

@@ -48,8 +48,22 @@ static struct ls_value *of_last_op(const struct ls_graph *graph, int rank)
     return NULL;
 }
 
-struct ls_value *ls_model_output(const struct ls_graph *graph)
+/* What a blob holds in the end; NULL: it is no value that belongs to samples. */
+static struct ls_value *of_blob(const struct ls_graph *graph, const char *blob)
 {
+    for (size_t i = graph->layer_count; i-- > 0;) {
+        const struct ls_layer *layer = graph->layers[i];
+        for (int t = 0; t < layer->tops && t < (int)layer->definition->n_top; t++)
+            if (strcmp(layer->definition->top[t], blob) == 0)
+                return usable(layer->top[t]) ? layer->top[t] : NULL;
+    }
+    return NULL;
+}
+
+struct ls_value *ls_model_output(const struct ls_graph *graph, const char *blob)
+{
+    if (blob != NULL)
+        return of_blob(graph, blob);
     struct ls_value *value = of_last_op(graph, 0);
     for (size_t i = graph->layer_count; i-- > 0 && value == NULL;) {
         const struct ls_layer *layer = graph->layers[i];
@@ -158,6 +172,16 @@ static int init_transform(struct lockstep_model *model, struct ls_error *error)
     return status;
 }
 
+/* Whether a blob is a top of a data layer, which no plan keeps. */
+static bool is_given(const struct lockstep_model *model, const char *blob)
+{
+    bool found = false;
+    for (int d = 0; d < model->net->dataset_count; d++)
+        for (size_t t = 0; t < model->net->data_layers[d]->n_top; t++)
+            found = found || strcmp(model->net->data_layers[d]->top[t], blob) == 0;
+    return found;
+}
+
 int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *error)
 {
     LS_TRY(ls_prediction_create(model->engine, model->net, &model->prediction, error));
@@ -165,6 +189,9 @@ int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *err
     const struct ls_value *output = ls_prediction_output(model->prediction);
     model->input_size = input != NULL ? ls_shape_size(&input->shape) : 0;
     model->output_size = output != NULL ? (size_t)ls_shape_size(&output->shape) : 0;
+    if (model->blob != NULL && output == NULL && !is_given(model, model->blob))
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
+                       "blob '%.200s' does not belong to samples", model->blob);
     return model->net->dataset_count > 0
                ? ls_reader_open(model->net->datasets[0], &model->reader, error)
                : 0;

@@ -5,8 +5,9 @@
 
 #include "api/model.h"
 
-/* The value that is a net's prediction, or NULL. */
-struct ls_value *ls_model_output(const struct ls_graph *graph);
+/* The value that is a net's prediction, or that a blob holds in the end; NULL: there is none, or it
+ * does not belong to samples. */
+struct ls_value *ls_model_output(const struct ls_graph *graph, const char *blob);
 /* Prepares predictions. */
 int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *error);
 void ls_model_free_predictions(struct lockstep_model *model);

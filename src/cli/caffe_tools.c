@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/caffe.h"
 #include "cli/report.h"
@@ -247,21 +248,31 @@ static int extract(const struct extract_values *values, const char *blob, const 
     return status;
 }
 
+/* Nothing is written before all names are there. */
+static int check_names(const char *blobs, const char *databases)
+{
+    char blob[NAME_ROOM], database[NAME_ROOM];
+    do {
+        const bool both = next_name(&blobs, blob) && next_name(&databases, database);
+        if (!both || (*blobs == '\0') != (*databases == '\0'))
+            return ls_cli_usage_error("extract_features: the number of blob names and dataset "
+                                      "names must be equal");
+        if (access(database, F_OK) == 0)
+            return ls_cli_usage_error("%s: exists already; a database is never written over "
+                                      "something else. hint: remove it, or take another name",
+                                      database);
+    } while (*blobs != '\0');
+    return 0;
+}
+
 static int extract_each(const struct extract_values *values, int64_t batches)
 {
     const char *blobs = values->arguments.items[BLOBS];
     const char *databases = values->arguments.items[DATABASES];
     char blob[NAME_ROOM], database[NAME_ROOM];
     int status = 0;
-    while (status == 0 && *blobs != '\0') {
-        if (!next_name(&blobs, blob) || !next_name(&databases, database))
-            return ls_cli_usage_error("extract_features: the number of blob names and dataset "
-                                      "names must be equal");
+    while (status == 0 && next_name(&blobs, blob) && next_name(&databases, database))
         status = extract(values, blob, database, batches);
-    }
-    if (status == 0 && *databases != '\0')
-        status = ls_cli_usage_error("extract_features: the number of blob names and dataset names "
-                                    "must be equal");
     return status;
 }
 
@@ -275,6 +286,8 @@ static int extract_all(const void *data)
         return ls_cli_usage_error("extract_features: '%s' is no number of batches",
                                   arguments[BATCHES]);
     int status = check_written_backend(arguments[KIND]);
+    if (status == 0)
+        status = check_names(arguments[BLOBS], arguments[DATABASES]);
     if (status == 0 &&
         (strchr(arguments[BLOBS], ',') != NULL || strchr(arguments[DATABASES], ',') != NULL))
         status = extract_each(values, 0); /* all blobs are there before one is written */

@@ -67,8 +67,10 @@ struct ls_net_options {
     size_t activation_bytes;
     int workers;
     struct ls_share share; /* what is this rank's of each batch; all zeros: everything */
-    /* (optional) Names the value whose contents are wanted after a pass. */
-    struct ls_value *(*output)(const struct ls_graph *graph);
+    /* (optional) Names the value whose contents are wanted after a pass: that of `blob`, or, where
+     * it is NULL, of the net's choice. */
+    struct ls_value *(*output)(const struct ls_graph *graph, const char *blob);
+    const char *blob;
 };
 
 struct ls_net {

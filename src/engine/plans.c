@@ -200,7 +200,7 @@ static int plans_build_plan(struct ls_net *net, const struct ls_micro *micro, bo
     }
     for (size_t i = 0; i < graph->sync_count; i++)
         net->counts_on_the_way |= graph->syncs[i].kind == LS_SYNC_COUNT && options->training;
-    plan->output = options->output != NULL ? options->output(graph) : NULL;
+    plan->output = options->output != NULL ? options->output(graph, options->blob) : NULL;
     int workers = options->workers > 0 ? options->workers : 1;
     struct ls_plan_options plan_options = {.device = options->device,
                                            .views = options->views,

@@ -55,7 +55,7 @@ int ls_graph_check_mask(const struct ls_layer *layer, int blob, const Lockstep__
     if (request->average || request->fixed)
         return ls_layer_fail(layer, error, mask, NULL, NULL,
                              "its %s is not learned, so that it can have no mask", request->name);
-    if (mask->n_slice == 0 && mask->source == NULL)
+    if (mask->n_slice == 0 && (mask->source == NULL || mask->source[0] == '\0'))
         return ls_layer_fail(layer, error, mask, NULL,
                              "write slice { range { axis begin end } }, or source: a file of masks",
                              "the mask of its %s masks nothing", request->name);

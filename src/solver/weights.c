@@ -150,7 +150,7 @@ static int take_file(struct intake *intake, const char *file, char **classes)
     struct ls_weights_report report = {0};
     LS_TRY(ls_weights_read(file, LS_WEIGHTS_BEST, &weights, intake->error));
     int status = ls_weights_apply(&weights, intake->targets, intake->count, &report, intake->error);
-    if (status == 0 && report.stored == 0)
+    if (status == 0 && report.stored == 0 && (intake->given == NULL || intake->count > 0))
         status = ls_fail(intake->error, LOCKSTEP_WEIGHTS, file,
                          "weights are found by the names of layers",
                          "no layer of the file is a layer of the net");

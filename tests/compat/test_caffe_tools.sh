@@ -165,7 +165,31 @@ says 2 "has no blob 'fc7'" ./extract_features f_iter_2.safetensors features.prot
 says 2 "has no blob 'fc7'" ./extract_features f_iter_2.safetensors features.prototxt ip,fc7 \
     x_lmdb,y_lmdb 1 lmdb
 [ ! -e x_lmdb ] || fail "one of two databases was written"
-says 2 "must be equal" ./extract_features f_iter_2.safetensors features.prototxt ip,hidden x_lmdb 1 lmdb
+for names in "ip,hidden x_lmdb" "ip x_lmdb,y_lmdb" ",ip x_lmdb,y_lmdb" ", ,"; do
+    # shellcheck disable=SC2086
+    says 2 "must be equal" ./extract_features f_iter_2.safetensors features.prototxt $names 1 lmdb
+done
+says 2 "must be equal" ./extract_features f_iter_2.safetensors features.prototxt "" "" 1 lmdb
+says 2 "ip_lmdb: exists already" ./extract_features f_iter_2.safetensors features.prototxt \
+    hidden,ip x_lmdb,ip_lmdb 1 lmdb
+says 3 "blob 'loss' does not belong to samples" ./extract_features f_iter_2.safetensors \
+    features.prototxt ip,loss x_lmdb,y_lmdb 1 lmdb
 [ ! -e x_lmdb ] || fail "one of two databases was written"
+# Tops of the data layer; of several tops of a layer that which was asked for.
+says 0 "query images for feature blob label" ./extract_features f_iter_2.safetensors \
+    features.prototxt data,label data_lmdb,label_lmdb 3 lmdb
+says 0 "Number of channels: 1" ./compute_image_mean data_lmdb
+says 0 "Number of channels: 1" ./compute_image_mean label_lmdb
+grep -qE 'mean_value channel \[0\]: [1-8]\.' log || fail "the mean of 30 digits is not near their middle"
+sed -e '/name: "loss"/d' features.prototxt >sliced.prototxt
+echo 'layer { name: "s" type: "Slice" bottom: "ip" top: "a" top: "b" slice_param { slice_point: 3 } }' \
+    >>sliced.prototxt
+says 0 "feature blob b" ./extract_features f_iter_2.safetensors sliced.prototxt a,b a_lmdb,b_lmdb 4 lmdb
+says 0 "Number of channels: 3" ./compute_image_mean a_lmdb
+grep mean_value log >slices
+says 0 "Number of channels: 7" ./compute_image_mean b_lmdb
+grep mean_value log >>slices
+cut -d: -f2 one >numbers
+cut -d: -f2 slices | cmp -s - numbers || fail "slices are not parts of their bottom"
 "$LOCKSTEP" draw --model features.prototxt -o features.svg
 grep -q '>50 FLOP<' features.svg || fail "how the picture tells of small costs"

@@ -16,6 +16,8 @@ masked() {
 # ---- Definitions ----------------------------------------------------------------------------------
 masked 'mask { }'
 train 3 'net.prototxt:[0-9]+:[0-9]+: ip: the mask of its weight masks nothing. hint: write slice'
+masked 'mask { source: "" }'
+train 3 'net.prototxt:[0-9]+:[0-9]+: ip: the mask of its weight masks nothing. hint: write slice'
 masked 'mask { slice { } source: "m.safetensors" }'
 train 3 'net.prototxt:[0-9]+:[0-9]+: ip: the mask of its weight has both slices and a file'
 masked 'mask { slice { range { axis: 2 } } slice { range { begin: 4 end: 4 } range { axis: -1 end: 100000 } } }'
