@@ -3,6 +3,7 @@
 #   - every file or folder in backquotes ("engine/step.c", "src/data/", "tests/nets/") exists, from
 #     the root, or from src/ or docs/ or include/lockstep/;
 #   - every name of C in backquotes that begins with ls_, LS_ or lockstep_ is in the sources;
+#   - README.md names every layer type, and every source of data;
 #   - in the tables "The life of ..." of docs/architecture.md each function is in the file that its
 #     row names, and no table has more than 20 functions.
 # Prints each offence as file:line and exits 1 if there is any.
@@ -52,6 +53,13 @@ for doc in README.md docs/*.md; do
         fi
     done < <(awk '/^    / { next } { n = split($0, part, "`"); for (i = 2; i <= n; i += 2) print NR ":" part[i] }' "$doc")
 done
+
+# Types and sources, each in one line of their files, or in a macro's.
+while read -r name; do
+    grep -qw "$name" README.md || offence "README.md: does not name $name"
+done < <(grep -hoE '^    \.type = "[A-Za-z0-9]+"|^[A-Z_]+\((ls_layer_)?[a-z0-9_]+, "[A-Z][A-Za-z0-9]*"' src/layers/*.c |
+    grep -oE '"[A-Za-z0-9]+"' | tr -d '"'
+    grep -h -A1 'struct ls_source_type ls_source_' src/data/*.c | grep -oE '\.name = "[A-Z0-9_]+"' | grep -oE '[A-Z0-9_]{3,}')
 
 # The rows of "The life of ...": title, functions and the file of each.
 doc=docs/architecture.md

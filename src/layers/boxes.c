@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/boxes.h"
 
-enum { BOX = 4 };
+enum { BOX = 4, TRUE_BOX = 8 };
 
 int ls_boxes_check_classes(const struct ls_layer *layer, struct ls_error *error,
                            const void *message, bool given, uint32_t classes)
@@ -44,6 +44,19 @@ int ls_boxes_check(const struct ls_layer *layer, struct ls_error *error, int64_t
             score->name, (long long)classes, (long long)*priors,
             ls_shape_text(&score->shape, text, sizeof text));
     return 0;
+}
+
+int ls_boxes_check_truths(const struct ls_layer *layer, struct ls_error *error, int bottom,
+                          int64_t *objects)
+{
+    const struct ls_value *rows = layer->bottom[bottom];
+    LS_TRY(ls_layer_check_samples(layer, error, bottom));
+    LS_TRY(ls_layer_check_alike(layer, error, bottom));
+    *objects = ls_value_sample_size(rows) / TRUE_BOX;
+    if (rows->shape.rank > 1 && rows->shape.dim[rows->shape.rank - 1] == TRUE_BOX)
+        return 0;
+    return ls_layer_fail_shape(layer, error, bottom,
+                               "have rows of 8 numbers, one for each true box");
 }
 
 enum ls_box_code ls_boxes_code(Lockstep__PriorBoxParameter__CodeType code)

@@ -12,6 +12,10 @@ int ls_boxes_check(const struct ls_layer *layer, struct ls_error *error, int64_t
 /* Checks num_classes, a field of `message`. */
 int ls_boxes_check_classes(const struct ls_layer *layer, struct ls_error *error,
                            const void *message, bool given, uint32_t classes);
+/* Checks that a bottom has rows of true boxes (docs/caffe.md, "Boxes"); sets how many a sample has.
+ */
+int ls_boxes_check_truths(const struct ls_layer *layer, struct ls_error *error, int bottom,
+                          int64_t *objects);
 enum ls_box_code ls_boxes_code(Lockstep__PriorBoxParameter__CodeType code);
 
 #endif

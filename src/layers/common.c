@@ -79,6 +79,23 @@ int ls_layer_check_shape(const struct ls_layer *layer, struct ls_error *error, c
                          dims);
 }
 
+int ls_layer_fail_shape(const struct ls_layer *layer, struct ls_error *error, int bottom,
+                        const char *wanted)
+{
+    char text[160];
+    return ls_layer_fail(layer, error, NULL, "bottom", NULL, "its bottom '%s' must %s, but is %s",
+                         layer->bottom[bottom]->name, wanted,
+                         ls_shape_text(&layer->bottom[bottom]->shape, text, sizeof text));
+}
+
+int ls_layer_check_planes(const struct ls_layer *layer, struct ls_error *error, int bottom)
+{
+    if (layer->bottom[bottom]->shape.rank == 4)
+        return 0;
+    return ls_layer_fail_shape(layer, error, bottom,
+                               "have 4 axes (samples, channels, height, width)");
+}
+
 /* A value without samples, among layers that may mix them: its rows are those of the batch. */
 static bool adopt(const struct ls_layer *layer, struct ls_value *value)
 {

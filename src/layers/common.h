@@ -18,6 +18,12 @@ int ls_layer_begin(const struct ls_layer *layer, struct ls_error *error, const c
 int ls_layer_check_shape(const struct ls_layer *layer, struct ls_error *error, const char *what,
                          const struct ls_shape *shape);
 
+/* Reports a bottom whose shape is another than the layer takes: it "must `wanted`". */
+int ls_layer_fail_shape(const struct ls_layer *layer, struct ls_error *error, int bottom,
+                        const char *wanted);
+/* Reports a bottom that does not have four axes, as pictures have. */
+int ls_layer_check_planes(const struct ls_layer *layer, struct ls_error *error, int bottom);
+
 /* Reports a bottom whose outermost axis is not that of the samples. */
 int ls_layer_check_samples(const struct ls_layer *layer, struct ls_error *error, int bottom);
 

@@ -35,12 +35,7 @@ static int fail_field(const struct ls_layer *layer, struct ls_error *error, cons
 static int check_planes(const struct ls_layer *layer, struct ls_error *error, int bottom)
 {
     const struct ls_value *value = layer->bottom[bottom];
-    char text[160];
-    if (value->shape.rank != 4)
-        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                             "its bottom '%s' must have 4 axes (samples, channels, height, "
-                             "width), but is %s",
-                             value->name, ls_shape_text(&value->shape, text, sizeof text));
+    LS_TRY(ls_layer_check_planes(layer, error, bottom));
     if (bottom == 0)
         return ls_layer_check_samples(layer, error, 0);
     if (value->sample_axis < 2)

@@ -50,15 +50,9 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     struct lrn *state = layer->state;
     const Lockstep__LRNParameter *p = param_of(layer);
-    const struct ls_shape *x = &layer->bottom[0]->shape;
-    char text[160];
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(check_numbers(layer, error));
-    if (x->rank != 4)
-        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                             "its bottom '%s' must have 4 axes (samples, channels, height, "
-                             "width), but is %s",
-                             layer->bottom[0]->name, ls_shape_text(x, text, sizeof text));
+    LS_TRY(ls_layer_check_planes(layer, error, 0));
     LS_TRY(ls_layer_check_samples(layer, error, 0));
     state->attr = (struct ls_lrn_attr){
         .within = p->norm_region == LOCKSTEP__LRNPARAMETER__NORM_REGION__WITHIN_CHANNEL,

@@ -13,15 +13,6 @@ struct lstm_unit {
     struct ls_value *gates;
 };
 
-static int fail_shape(const struct ls_layer *layer, struct ls_error *error, int bottom,
-                      const char *wanted)
-{
-    char text[160];
-    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                         "its bottom '%s' must be %s, but is %s", layer->bottom[bottom]->name,
-                         wanted, ls_shape_text(&layer->bottom[bottom]->shape, text, sizeof text));
-}
-
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     struct lstm_unit *state = layer->state;
@@ -29,12 +20,13 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     const struct ls_shape *cont = &layer->bottom[2]->shape;
     LS_TRY(ls_layer_begin(layer, error, NULL));
     if (c->rank != 3 || c->dim[0] != 1)
-        return fail_shape(layer, error, 0, "1 x sequences x numbers");
+        return ls_layer_fail_shape(layer, error, 0, "be 1 x sequences x numbers");
     if (gates->rank != 3 || gates->dim[0] != 1 || gates->dim[1] != c->dim[1] ||
         gates->dim[2] != 4 * c->dim[2])
-        return fail_shape(layer, error, 1, "1 x sequences x 4 times the numbers of bottom 0");
+        return ls_layer_fail_shape(layer, error, 1,
+                                   "be 1 x sequences x 4 times the numbers of bottom 0");
     if (cont->rank != 2 || cont->dim[0] != 1 || cont->dim[1] != c->dim[1])
-        return fail_shape(layer, error, 2, "1 x sequences");
+        return ls_layer_fail_shape(layer, error, 2, "be 1 x sequences");
     LS_TRY(ls_layer_check_alike(layer, error, 1));
     LS_TRY(ls_layer_check_alike(layer, error, 2));
     state->attr = (struct ls_recurrent_attr){

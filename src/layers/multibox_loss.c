@@ -20,8 +20,6 @@
 #include "layers/boxes.h"
 #include "layers/loss.h"
 
-enum { TRUE_BOX = 8 };
-
 struct multibox {
     struct ls_multibox_attr attr;
     double fixed;              /* the divisor instead; 0: there is none */
@@ -80,22 +78,6 @@ static int check_numbers(const struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
-static int check_objects(struct ls_layer *layer, struct ls_error *error)
-{
-    struct multibox *state = layer->state;
-    const struct ls_value *rows = layer->bottom[3];
-    char text[160];
-    LS_TRY(ls_layer_check_samples(layer, error, 3));
-    LS_TRY(ls_layer_check_alike(layer, error, 3));
-    state->attr.objects = ls_value_sample_size(rows) / TRUE_BOX;
-    if (rows->shape.rank > 1 && rows->shape.dim[rows->shape.rank - 1] == TRUE_BOX)
-        return 0;
-    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                         "its bottom '%s' must have rows of 8 numbers, one for each true box, but "
-                         "is %s",
-                         rows->name, ls_shape_text(&rows->shape, text, sizeof text));
-}
-
 static void set_attributes(struct ls_layer *layer)
 {
     struct ls_multibox_attr *attr = &((struct multibox *)layer->state)->attr;
@@ -133,7 +115,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(absent);
     LS_TRY(ls_loss_read(layer, &(struct ls_loss_rules){.missing = LS_NORM_VALID}, &loss, error));
     LS_TRY(ls_boxes_check(layer, error, p->num_classes, &state->attr.priors));
-    LS_TRY(check_objects(layer, error));
+    LS_TRY(ls_boxes_check_truths(layer, error, 3, &state->attr.objects));
     set_attributes(layer);
     state->attr.normalization = loss.attr.normalization;
     state->fixed = loss.fixed;

@@ -17,6 +17,8 @@
 #include "layers/common.h"
 #include "layers/plugins.h"
 
+static const size_t SCRATCH_MAX = (size_t)1 << 40;
+
 /* What a layer keeps; behind it lies the plugin's own state. */
 struct plugin_state {
     const struct ls_layer *layer;
@@ -57,10 +59,20 @@ bool ls_plugin_setup_ok(const struct lockstep_plugin_setup *setup, int64_t sampl
         return false;
     }
     for (int i = 0; i < setup->blobs; i++) {
-        if (!shape_ok(&setup->blob[i].shape)) {
+        const struct lockstep_plugin_blob *blob = &setup->blob[i];
+        if (!shape_ok(&blob->shape)) {
             snprintf(message, size, "the shape of blob %d cannot be", i);
             return false;
         }
+        if (blob->uniform ? !isfinite(blob->minimum) || !isfinite(blob->maximum)
+                          : !isfinite(blob->constant)) {
+            snprintf(message, size, "blob %d begins with a number that is not finite", i);
+            return false;
+        }
+    }
+    if (setup->scratch_bytes > SCRATCH_MAX) {
+        snprintf(message, size, "a layer cannot have %zu bytes of scratch", setup->scratch_bytes);
+        return false;
     }
     return true;
 }

@@ -149,26 +149,14 @@ static int read_image(struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
-static int check_bottoms(const struct ls_layer *layer, struct ls_error *error)
-{
-    char text[160];
-    for (int i = 0; i < 2; i++)
-        if (layer->bottom[i]->shape.rank != 4)
-            return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                                 "its bottom '%s' must have 4 axes (samples, channels, height, "
-                                 "width), but is %s",
-                                 layer->bottom[i]->name,
-                                 ls_shape_text(&layer->bottom[i]->shape, text, sizeof text));
-    return 0;
-}
-
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     struct prior_box *state = layer->state;
     const Lockstep__PriorBoxParameter *p = param_of(layer);
     const struct ls_shape *x = &layer->bottom[0]->shape;
     LS_TRY(ls_layer_begin(layer, error, NULL));
-    LS_TRY(check_bottoms(layer, error));
+    for (int i = 0; i < 2; i++)
+        LS_TRY(ls_layer_check_planes(layer, error, i));
     LS_TRY(check_sizes(layer, error));
     LS_TRY(read_ratios(layer, error));
     LS_TRY(read_variances(layer, error));

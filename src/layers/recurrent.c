@@ -12,15 +12,6 @@ static const Lockstep__RecurrentParameter *param_of(const struct ls_layer *layer
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
-static int fail_shape(const struct ls_layer *layer, struct ls_error *error, int bottom,
-                      const char *wanted)
-{
-    char text[160];
-    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                         "its bottom '%s' must be %s, but is %s", layer->bottom[bottom]->name,
-                         wanted, ls_shape_text(&layer->bottom[bottom]->shape, text, sizeof text));
-}
-
 /* Bottoms 0 and 1, x and cont. Where samples are not sequences, as records that are steps, cells
  * mix them. */
 static int check_sequences(const struct ls_layer *layer, struct ls_error *error)
@@ -28,7 +19,7 @@ static int check_sequences(const struct ls_layer *layer, struct ls_error *error)
     struct ls_value *x = layer->bottom[0];
     const struct ls_shape *cont = &layer->bottom[1]->shape;
     if (x->shape.rank < 2)
-        return fail_shape(layer, error, 0, "steps x sequences x ...");
+        return ls_layer_fail_shape(layer, error, 0, "be steps x sequences x ...");
     const bool mixes = x->sample_axis != 1 && ls_layer_mix(layer);
     if (mixes && x->sample_axis < 0) { /* its one sample is the batch */
         x->sample_axis = 0;
@@ -42,7 +33,7 @@ static int check_sequences(const struct ls_layer *layer, struct ls_error *error)
                              "the batch along axis 1; they lie along axis %d",
                              x->name, x->sample_axis);
     if (cont->rank != 2 || cont->dim[0] != x->shape.dim[0] || cont->dim[1] != x->shape.dim[1])
-        return fail_shape(layer, error, 1, "steps x sequences, as bottom 0");
+        return ls_layer_fail_shape(layer, error, 1, "be steps x sequences, as bottom 0");
     return mixes ? 0 : ls_layer_check_alike(layer, error, 1);
 }
 
@@ -53,8 +44,8 @@ static int check_static(const struct ls_layer *layer, int bottom, struct ls_erro
     const bool fits = fixed->shape.rank >= 1 && fixed->shape.dim[0] == x->shape.dim[1];
     const bool alike = x->sample_axis == 1 && fixed->sample_axis == 0 && fixed->rows == x->rows;
     if (!fits || (!alike && !ls_layer_mix(layer)))
-        return fail_shape(layer, error, bottom,
-                          "sequences x ..., with the samples of the batch along axis 0");
+        return ls_layer_fail_shape(
+            layer, error, bottom, "be sequences x ..., with the samples of the batch along axis 0");
     return 0;
 }
 
@@ -64,7 +55,7 @@ static int check_start(const struct ls_layer *layer, int bottom, struct ls_error
     const struct ls_shape *shape = &layer->bottom[bottom]->shape;
     if (shape->rank != 3 || shape->dim[0] != 1 || shape->dim[1] != state->attr.rows ||
         shape->dim[2] != state->attr.hidden)
-        return fail_shape(layer, error, bottom, "1 x sequences x num_output");
+        return ls_layer_fail_shape(layer, error, bottom, "be 1 x sequences x num_output");
     if (layer->bottom[0]->sample_axis != 1) /* mixed anyway */
         return 0;
     return ls_layer_check_alike(layer, error, bottom);

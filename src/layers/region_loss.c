@@ -28,9 +28,10 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "layers/boxes.h"
 #include "layers/loss.h"
 
-enum { TRUE_BOX = 8, PLACE = 4 };
+enum { PLACE = 4 };
 
 struct region_loss {
     struct ls_loss loss;
@@ -75,10 +76,11 @@ static int check_numbers(const struct ls_layer *layer, struct ls_error *error)
 static int check_anchors(const struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__RegionLossParameter *p = param_of(layer);
-    if (p->num < 1 || p->num > INT16_MAX || p->num_class < 1 || p->num_class > INT32_MAX)
-        return ls_layer_fail(layer, error, p,
-                             p->num < 1 || p->num > INT16_MAX ? "num" : "num_class", NULL,
-                             "there must be at least one anchor and one class");
+    const bool anchors = p->num >= 1 && p->num <= INT16_MAX;
+    if (!anchors || p->num_class < 1 || p->num_class > INT32_MAX)
+        return ls_layer_fail(layer, error, p, anchors ? "num_class" : "num", NULL,
+                             anchors ? "num_class must be 1 to 2147483647"
+                                     : "num, the anchors, must be 1 to 32767");
     if (p->n_biases != 2 * (size_t)p->num)
         return ls_layer_fail(layer, error, p, p->n_biases > 0 ? "biases" : NULL,
                              "give a width and a height for each anchor",
@@ -112,42 +114,27 @@ static int check_planes(const struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
-static int check_truths(const struct ls_layer *layer, struct ls_error *error)
-{
-    const struct ls_value *truths = layer->bottom[1];
-    char text[160];
-    LS_TRY(ls_layer_check_samples(layer, error, 1));
-    LS_TRY(ls_layer_check_alike(layer, error, 1));
-    if (truths->shape.dim[truths->shape.rank - 1] == TRUE_BOX && truths->shape.rank > 1)
-        return 0;
-    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                         "its second bottom '%s' must have rows of 8 numbers, one for each true "
-                         "box, but is %s",
-                         truths->name, ls_shape_text(&truths->shape, text, sizeof text));
-}
-
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     struct region_loss *state = layer->state;
-    const struct ls_shape *truths = &layer->bottom[1]->shape;
+    int64_t objects;
     const Lockstep__RegionLossParameter *p = param_of(layer);
     LS_TRY(ls_layer_begin(layer, error, NULL));
     int numbers = check_numbers(layer, error);
     LS_TRY(check_anchors(layer, error));
     LS_TRY(numbers);
     LS_TRY(check_planes(layer, error));
-    LS_TRY(check_truths(layer, error));
-    state->attr =
-        (struct ls_region_attr){.anchors = (int)p->num,
-                                .classes = p->num_class,
-                                .objects = ls_shape_size(truths) / truths->dim[0] / TRUE_BOX,
-                                .anchor_sizes = p->biases,
-                                .by_anchor = p->bias_match != 0,
-                                .object = p->object_scale,
-                                .no_object = p->noobject_scale,
-                                .kind = p->class_scale,
-                                .place = p->coord_scale,
-                                .threshold = p->thresh};
+    LS_TRY(ls_boxes_check_truths(layer, error, 1, &objects));
+    state->attr = (struct ls_region_attr){.anchors = (int)p->num,
+                                          .classes = p->num_class,
+                                          .objects = objects / layer->bottom[1]->rows,
+                                          .anchor_sizes = p->biases,
+                                          .by_anchor = p->bias_match != 0,
+                                          .object = p->object_scale,
+                                          .no_object = p->noobject_scale,
+                                          .kind = p->class_scale,
+                                          .place = p->coord_scale,
+                                          .threshold = p->thresh};
     state->loss.attr.normalization = LS_NORM_BATCH_SIZE;
     ls_loss_set_positions(&state->loss, layer->bottom[0]->rows, 1);
     return 0;

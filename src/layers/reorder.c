@@ -108,14 +108,9 @@ static int reorg_setup(struct ls_layer *layer, struct ls_error *error)
     const struct ls_shape *x = &layer->bottom[0]->shape;
     const bool reverse = p != NULL && p->reverse;
     const int64_t s = p != NULL ? p->stride : 0;
-    char text[160];
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(ls_layer_check_samples(layer, error, 0));
-    if (x->rank != 4)
-        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                             "its bottom '%s' must have 4 axes (samples, channels, height, "
-                             "width), but is %s",
-                             layer->bottom[0]->name, ls_shape_text(x, text, sizeof text));
+    LS_TRY(ls_layer_check_planes(layer, error, 0));
     if (s < 1 || s > 1 << 15)
         return ls_layer_fail(layer, error, p, p != NULL && p->has_stride ? "stride" : NULL, NULL,
                              p != NULL && p->has_stride ? "stride must be 1 to 32768"

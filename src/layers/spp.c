@@ -61,15 +61,9 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     struct spp *state = layer->state;
     const Lockstep__SPPParameter *p = param_of(layer);
     const void *message = layer->definition->spp_param;
-    const struct ls_shape *x = &layer->bottom[0]->shape;
-    char text[160];
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(ls_layer_check_samples(layer, error, 0));
-    if (x->rank != 4)
-        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                             "its bottom '%s' must have 4 axes (samples, channels, height, "
-                             "width), but is %s",
-                             layer->bottom[0]->name, ls_shape_text(x, text, sizeof text));
+    LS_TRY(ls_layer_check_planes(layer, error, 0));
     if (p->pyramid_height < 1 || p->pyramid_height > LEVELS_MAX)
         return ls_layer_fail(
             layer, error, message, p->has_pyramid_height ? "pyramid_height" : NULL, NULL,

@@ -70,6 +70,8 @@ trains 3 "$plugins/faulty_6.so" 'net.prototxt:20:1: p: not today'
 trains 3 "$plugins/faulty_7.so" 'p: axis 0 of top 0 has [0-9]+ rows for [0-9]+ samples.*mistake of the plugin'
 trains 3 "$plugins/faulty_8.so" 'p: the shape of blob 0 cannot be'
 trains 3 "$plugins/faulty_18.so" 'p: x{255}'
+trains 3 "$plugins/faulty_19.so" 'p: a layer cannot have 18446744073709551615 bytes of scratch'
+trains 3 "$plugins/faulty_20.so" 'p: blob 0 begins with a number that is not finite'
 # And what goes wrong in a pass.
 trains 3 "$plugins/faulty_9.so" "p: forward of plugin '.*faulty_9.so' failed: the moon is full" '!Snapshotting'
 trains 3 "$plugins/faulty_10.so" "p: backward of plugin .* failed: it does not say why"
@@ -93,6 +95,7 @@ expect 2 'it does not take 2 bottoms' -- "$LOCKSTEP" check-plugin "$good" --bott
 checks 0 0 '^Twice'
 checks 8 6 'Twice: its setup refuses: not today'
 checks 8 7 'Twice: axis 0 of top 0'
+checks 8 19 'Twice: a layer cannot have 18446744073709551615 bytes of scratch'
 checks 8 9 'Twice: forward the moon is full'
 checks 8 10 'Twice: backward fails'
 checks 8 11 'Twice: forward makes a number that is not finite'

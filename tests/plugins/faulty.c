@@ -25,7 +25,9 @@ enum {
     WRITES_BOTTOM,
     WRITES_BEHIND,
     LEAVES_OUT, /* elements of its output */
-    NO_TERMINATOR
+    NO_TERMINATOR,
+    WRONG_SCRATCH,
+    WRONG_FILLER
 };
 
 struct state {
@@ -45,6 +47,13 @@ static int setup(struct lockstep_plugin_setup *setup)
     if (FAULT == WRONG_BLOB) {
         setup->blobs = 1;
         setup->blob[0].shape = (struct lockstep_plugin_shape){2, {3, 0}};
+    }
+    if (FAULT == WRONG_SCRATCH)
+        setup->scratch_bytes = SIZE_MAX;
+    if (FAULT == WRONG_FILLER) {
+        setup->blobs = 1;
+        setup->blob[0].shape = (struct lockstep_plugin_shape){1, {3}};
+        setup->blob[0].constant = NAN;
     }
     if (FAULT == NO_TERMINATOR)
         memset(setup->message, 'x', sizeof setup->message);
