@@ -127,6 +127,24 @@ static int add_names(const struct ls_source_options *options, struct ls_source *
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
+/* An array that a file does not have: names those that it has. */
+static int fail_absent(const struct hdf5_file *file, const char *name, struct ls_error *error)
+{
+    struct ls_hdf5_names names;
+    struct ls_text hint = {0};
+    LS_TRY(ls_hdf5_list(file->file, "/", &names, error));
+    ls_text_add(&hint, "a top is read from the array of its name; the file has");
+    for (size_t i = 0; i < names.count && i < 8; i++)
+        ls_text_format(&hint, "%s '%.80s'", i > 0 ? "," : "", names.items[i]);
+    ls_text_add(&hint, names.count == 0 ? " none" : names.count > 8 ? ", ..." : "");
+    int status = hint.failed
+                     ? ls_fail_memory(error, "a message")
+                     : ls_fail(error, LOCKSTEP_DATA, file->path, hint.data, "has no '%s'", name);
+    ls_text_free(&hint);
+    ls_hdf5_names_free(&names);
+    return status;
+}
+
 /* The shape of a tensor's records in a file, which is that of the first file. */
 static int note_array(struct ls_source *source, struct hdf5_file *file, int k,
                       struct ls_error *error)
@@ -134,6 +152,8 @@ static int note_array(struct ls_source *source, struct hdf5_file *file, int k,
     const struct hdf5 *h = source->state;
     struct ls_hdf5_shape shape;
     struct ls_shape sample = {0};
+    if (ls_hdf5_kind(file->file, h->name[k]) == LS_HDF5_ABSENT)
+        return fail_absent(file, h->name[k], error);
     LS_TRY(ls_hdf5_shape(file->file, h->name[k], &shape, error));
     LS_TRY(ls_hdf5_place(file->file, h->name[k], &file->place[k], error));
     if (shape.rank < 1 || shape.rank > LS_RANK_MAX)
@@ -181,6 +201,26 @@ static int open_file(const char *path, const struct ls_source_options *options,
     return 0;
 }
 
+/* Opens the file that a line of a list names. */
+static int open_listed(const char *list, int number, const char *line,
+                       const struct ls_source_options *options, struct ls_source *source,
+                       struct ls_error *error)
+{
+    char place[1100];
+    snprintf(place, sizeof place, "%.1000s:%d", list, number);
+    char *resolved = ls_resolve_path(line, list);
+    if (resolved == NULL)
+        return ls_fail_memory(error, "a path");
+    int status = ls_file_exists(resolved)
+                     ? open_file(resolved, options, source, error)
+                     : ls_fail(error, LOCKSTEP_DATA, place,
+                               "a path is tried from the working directory, then from the list's "
+                               "folder",
+                               "there is no file '%.200s'", line);
+    ls_free(resolved);
+    return status;
+}
+
 /* Opens the files of a list, one in each line. */
 static int open_list(const char *path, const struct ls_source_options *options,
                      struct ls_source *source, struct ls_error *error)
@@ -193,16 +233,15 @@ static int open_list(const char *path, const struct ls_source_options *options,
         status = ls_fail(error, LOCKSTEP_DATA, path, NULL,
                          "is neither an HDF5 file nor a list of such files");
     char *rest = text;
+    int number = 0;
     for (char *line; status == 0 && (line = strsep(&rest, "\n")) != NULL;) {
+        number++;
         size_t length = strlen(line);
         while (length > 0 && strchr(" \t\r", line[length - 1]) != NULL)
             line[--length] = '\0';
         if (length == 0)
             continue;
-        char *resolved = ls_resolve_path(line, path);
-        status = resolved == NULL ? ls_fail_memory(error, "a path")
-                                  : open_file(resolved, options, source, error);
-        ls_free(resolved);
+        status = open_listed(path, number, line, options, source, error);
         found++;
     }
     ls_free(text);
