@@ -125,8 +125,8 @@ LOCKSTEP_API const struct lockstep_plan_net *lockstep_plan_net(const struct lock
                                                                size_t index);
 /* The largest batch of net `index` that fits `memory`, with the micro_batch that it has: of the
  * train net while training, of a test net when that is tested alone. 0: none does. *bounded is 0
- * where memory does not limit it, and *batch is the largest that there can be then. A net that mixes
- * the samples of a batch is asked for its own batch only: that, or 0. */
+ * where memory does not limit it, and *batch is the largest that there can be then. A net that
+ * mixes the samples of a batch is asked for its own batch only: that, or 0. */
 LOCKSTEP_API int lockstep_plan_largest_batch(struct lockstep_plan *plan, size_t index,
                                              uint64_t memory, int64_t *batch, int *bounded,
                                              struct lockstep_error *error);

@@ -166,7 +166,6 @@ int ls_transform_open(const struct ls_transform_options *options, struct ls_tran
     int status = check_geometry(&o, transform, error);
     int next = check_numbers(&o, transform, error);
     status = status != 0 ? status : next;
-    status = status != 0 ? status : next;
     next = check_forks(&o, error);
     status = status != 0 ? status : next;
     next = open_mean(&o, transform, error);

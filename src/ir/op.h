@@ -200,7 +200,7 @@ struct ls_reduction_attr {
  * what is predicted of a box is how it differs from the prior's, in one of three codes. */
 enum ls_box_code { LS_BOX_CORNER, LS_BOX_CENTER_SIZE, LS_BOX_CORNER_SIZE };
 
-/* SSD's loss; see device/boxes.h. */
+/* SSD's loss; see device/defined_boxes.c. */
 struct ls_multibox_attr {
     int64_t priors, classes, objects; /* of a sample */
     enum ls_box_code code;

@@ -118,6 +118,17 @@ static int set_global(const struct ls_layer *layer, struct ls_error *error,
     return 0;
 }
 
+/* ceil_mode is another name of round_mode. */
+static int check_rounding(const struct ls_layer *layer, struct ls_error *error)
+{
+    const Lockstep__PoolingParameter *p = param_of(layer);
+    const bool ceil = p->round_mode == LOCKSTEP__POOLING_PARAMETER__ROUND_MODE__CEIL;
+    if (!p->has_ceil_mode || !p->has_round_mode || (p->ceil_mode != 0) == ceil)
+        return 0;
+    return ls_layer_fail(layer, error, p, "ceil_mode", "leave one of them out",
+                         "ceil_mode and round_mode round in different ways");
+}
+
 /* The extent of the top along one axis, as Caffe has it. */
 static int infer_axis(const struct ls_layer *layer, struct ls_error *error,
                       const struct extents *extents, int axis)
@@ -235,6 +246,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     const struct extents extents = extents_of(layer);
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(check_bottom(layer, error));
+    LS_TRY(check_rounding(layer, error));
     int method = set_method(layer, error);
     LS_TRY(read_window(layer, error, &extents, window));
     if (param_of(layer)->global_pooling)

@@ -132,6 +132,12 @@ static int read_image(struct ls_layer *layer, struct ls_error *error)
     if (p->has_step && (p->has_step_h || p->has_step_w))
         return ls_layer_fail(layer, error, p, "step", NULL,
                              "step and step_h, step_w cannot both be given");
+    if (p->has_img_h != p->has_img_w)
+        return ls_layer_fail(layer, error, p, p->has_img_h ? "img_h" : "img_w", NULL,
+                             "img_h and img_w must be given together");
+    if (p->has_step_h != p->has_step_w)
+        return ls_layer_fail(layer, error, p, p->has_step_h ? "step_h" : "step_w", NULL,
+                             "step_h and step_w must be given together");
     for (int i = 0; i < 2; i++) {
         const bool said = given[0] > 0 && given[1] > 0;
         state->image[i] = said ? given[i] : image->dim[2 + i];

@@ -33,7 +33,7 @@ struct ls_compute {
     void (*count)(const struct ls_op *op, void *const *in, double *partials);
     /* Writes the outputs, or something else. */
     void (*run)(const struct ls_call *call);
-    int (*call)(const struct ls_call *call); /* the same, which may fail */
+    int (*call)(const struct ls_call *call);   /* the same, which may fail */
     size_t (*scratch)(const struct ls_op *op); /* (optional) bytes */
 };
 
