@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 
-enum { QUALITY = 95 };
+enum { QUALITY = 95, JPEG_SIDE_MAX = JPEG_MAX_DIMENSION, PNG_SIDE_MAX = 1000000 };
 
 /* Row `y` with the channels of a pixel side by side, red first. */
 static void interleave(const uint8_t *planes, const int64_t shape[3], int64_t y, uint8_t *row)
@@ -95,10 +95,22 @@ static void flush_png(png_structp png)
     (void)png;
 }
 
+/* In place of the library's own, which print. */
+static void fail_png(png_structp png, png_const_charp message)
+{
+    (void)message;
+    png_longjmp(png, 1);
+}
+
+static void warn_png(png_structp png, png_const_charp message)
+{
+    (void)png, (void)message;
+}
+
 static bool encode_png(const uint8_t *planes, const int64_t shape[3], uint8_t *row,
                        struct png_file *file)
 {
-    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, fail_png, warn_png);
     png_infop info = png != NULL ? png_create_info_struct(png) : NULL;
     if (info == NULL || setjmp(png_jmpbuf(png)) != 0) {
         png_destroy_write_struct(&png, &info);
@@ -132,6 +144,13 @@ int ls_picture_encode(const uint8_t *planes, const int64_t shape[3], const char 
     if (shape[0] != 1 && shape[0] != 3)
         return ls_fail(error, LOCKSTEP_DATA, NULL, NULL,
                        "a picture of %lld channels has no file format", (long long)shape[0]);
+    const int64_t most = jpeg ? JPEG_SIDE_MAX : PNG_SIDE_MAX;
+    if (shape[1] > most || shape[2] > most)
+        return ls_fail(error, LOCKSTEP_DATA, NULL, NULL,
+                       "a picture of %lld x %lld pixels is too large for %s, whose sides have at "
+                       "most %lld",
+                       (long long)shape[1], (long long)shape[2], jpeg ? "JPEG" : "PNG",
+                       (long long)most);
     unsigned char *file = NULL;
     unsigned long length = 0;
     struct png_file png = {NULL, 0, 0};
