@@ -21,7 +21,8 @@
  *     the sample (first_ordinal + i);
  *   - row i of a top depends on row i of the bottoms, unless the type says LOCKSTEP_PLUGIN_MIXES:
  *     then a micro-batch is a whole batch, and more workers are of no use;
- *   - they may be called by several threads at the same time.
+ *   - they may be called by several threads at the same time, which round to nearest and take
+ *     denormals for zero; what they set in the floating-point unit is undone when they return.
  *
  * `lockstep check-plugin` tests all of that, and gradients by finite differences. Tensors are fp32,
  * row-major, without gaps. A part of lockstep/lockstep.h's version, but of no other header.

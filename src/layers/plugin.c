@@ -14,6 +14,7 @@
 #include "base/align.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "layers/common.h"
 #include "layers/plugins.h"
 
@@ -125,7 +126,9 @@ static int ask(struct ls_layer *layer, struct plugin_state *state, struct ls_err
     setup->bottom = state->bottom;
     setup->tops = layer->tops;
     setup->state = (char *)layer->state + ls_align(sizeof *state);
+    const uint64_t mode = ls_float_mode();
     int status = state->of->setup(setup);
+    ls_restore_float_mode(mode);
     ls_free(settings);
     setup->settings = NULL; /* a plugin that keeps them finds nothing */
     setup->setting_count = 0;
@@ -213,7 +216,8 @@ static int run_failed(const struct plugin_state *state, const char *pass, const 
                          message[0] != '\0' ? message : "it does not say why");
 }
 
-/* Calls the plugin with the values of an op, which lie as ir/ops.def says. */
+/* Calls the plugin with the values of an op, which lie as ir/ops.def says. What it sets in the
+ * thread's floating-point unit, other ops of the worker must not see. */
 static int run(const struct ls_op *op, void *const *in, void *const *out, void *scratch,
                int64_t first_ordinal, struct ls_error *error)
 {
@@ -243,7 +247,9 @@ static int run(const struct ls_op *op, void *const *in, void *const *out, void *
         call.bottom_gradient = (float *const *)out;
         call.blob_gradient = (float *const *)(out + layer->bottoms);
     }
+    const uint64_t mode = ls_float_mode();
     int status = backward ? state->of->backward(&call) : state->of->forward(&call);
+    ls_restore_float_mode(mode);
     message[sizeof message - 1] = '\0';
     if (status != 0)
         return run_failed(state, backward ? "backward" : "forward", message, error);

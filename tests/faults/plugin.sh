@@ -65,6 +65,15 @@ trains 2 "$plugins/faulty_4.so" "there is a layer type 'Convolution' already"
 trains 2 "$plugins/faulty_5.so" "'Twice' lacks setup or forward"
 expect 2 "there is a layer type 'Twice' already" -- "$LOCKSTEP" plan --solver solver.prototxt \
     --plugin "$plugins/faulty_0.so" --plugin "$plugins/faulty_6.so"
+# What a plugin sets in the floating-point unit is undone: all else has the bits of the one that sets nothing.
+weights_of() { # weights_of PLUGIN
+    rm -f s_iter_*
+    "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 2 --plugin "$1" 2>&1 | grep -o 'Hash of the weights: .*'
+}
+plain=$(weights_of "$plugins/faulty_0.so")
+changed=$(weights_of "$plugins/faulty_21.so")
+[ -n "$plain" ] || fail "a training told no hash"
+[ "$plain" = "$changed" ] || fail "a plugin that changes the rounding changed other layers: $plain, $changed"
 # Layers that cannot be set up.
 trains 3 "$plugins/faulty_6.so" 'net.prototxt:20:1: p: not today'
 trains 3 "$plugins/faulty_7.so" 'p: axis 0 of top 0 has [0-9]+ rows for [0-9]+ samples.*mistake of the plugin'

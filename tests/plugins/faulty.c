@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "lockstep/plugin.h"
 
+#include <fenv.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -27,7 +28,8 @@ enum {
     LEAVES_OUT, /* elements of its output */
     NO_TERMINATOR,
     WRONG_SCRATCH,
-    WRONG_FILLER
+    WRONG_FILLER,
+    CHANGES_ROUNDING /* of the thread that calls it */
 };
 
 struct state {
@@ -42,6 +44,8 @@ static int setup(struct lockstep_plugin_setup *setup)
     for (int i = 1; i < setup->bottom[0].axes; i++)
         state->size *= setup->bottom[0].dim[i];
     setup->top[0] = setup->bottom[0];
+    if (FAULT == CHANGES_ROUNDING)
+        fesetround(FE_DOWNWARD);
     if (FAULT == WRONG_ROWS)
         setup->top[0].dim[0]++;
     if (FAULT == WRONG_BLOB) {
@@ -83,6 +87,8 @@ static int forward(const struct lockstep_plugin_call *call)
         ((float *)(uintptr_t)x)[0] = 1;
     if (FAULT == WRITES_BEHIND)
         y[count] = 1;
+    if (FAULT == CHANGES_ROUNDING)
+        fesetround(FE_UPWARD);
     if (FAULT == FAILS_FORWARD)
         strcpy(call->message, "the moon is full");
     return FAULT == FAILS_FORWARD ? -5 : 0;
