@@ -76,7 +76,6 @@ while read -r type text fields; do
     refused "q: ${text//_/.}" '' "$(behind "$type" "$fields")"
 done <<'LAYERS'
 Scale num_axes_4_.*beyond_the_axes_of_'norm' scale_param { num_axes: 4 }
-Scale axis_0_.*runs_over_the_samples scale_param { axis: 0 }
 Bias the_axes_of_'label' bottom: "label" bias_param { axis: 1 }
 GroupNorm the_4_channels.*into_3_groups group_norm_param { groups: 3 }
 GroupNorm groups_must_be_at_least_1 group_norm_param { groups: 0 }
@@ -93,13 +92,16 @@ Reshape .*cannot_be_made reshape_param { shape { dim: 0 dim: 7 } }
 Reshape the_top_would_be reshape_param { shape { dim: 0 dim: 4611686018427387904 dim: 4 } }
 Slice slice_points_must_increase slice_param { slice_point: 4 } top: "other"
 Tile tiles_0_must_be_at_least_1 tile_param { tiles: 0 }
-Tile axis_0_.*runs_over_the_samples tile_param { tiles: 2 axis: 0 }
 Reduction axis_7_is_out_of_range reduction_param { axis: 7 }
 ArgMax top_k_5_must_be_1_to_4 argmax_param { axis: 1 top_k: 5 }
 PReLU slope_filler.*nan prelu_param { filler { value: nan } }
 Power power_must_be_a_finite_number power_param { power: nan }
 Log with_scale_0 log_param { scale: 0 }
 LAYERS
+
+# What is refused of a tile along the samples is only what no longer fits behind it.
+refused "loss: its bottoms must agree in axis 0, but 'ip' is 32 10" '' \
+    "$(behind Tile 'tile_param { tiles: 2 axis: 0 }')"
 
 # ---- Losses -----------------------------------------------------------------------------------------
 ten() {

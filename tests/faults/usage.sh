@@ -18,7 +18,7 @@ usage "train: unknown option '--sovler'.*did you mean '--solver'" train --sovler
 usage "train: unknown option '--gpu'.*--workers" train --solver solver.prototxt --gpu 0
 usage "train: --solver is given twice" train --solver a --solver b
 usage "train: 'more' is one argument too many" train --solver solver.prototxt more
-usage "time: unknown option '-model'.*say --solver FILE" time -model net.prototxt
+usage "verify: unknown option '-model'.*say --solver FILE" verify -model net.prototxt
 usage "diff: too few arguments; FIRST SECOND must be given. hint: lockstep diff FIRST SECOND$" diff a
 usage "--workers: 'two' is not a whole number" train --solver solver.prototxt --workers two
 usage "--workers: '2.5' is not" train --solver solver.prototxt --workers 2.5
@@ -41,7 +41,7 @@ usage "" verify --solver solver.prototxt --workers 1,0
 usage "" verify --solver solver.prototxt --workers ,
 usage "" verify --solver solver.prototxt --workers 1,,2
 usage "" verify --solver solver.prototxt --workers 1,5000
-usage "time: --solver FILE is missing" time
+usage "time: one of --solver FILE and --model FILE is needed" time
 usage "--iterations: 0 is too small" time --solver solver.prototxt --iterations 0
 usage "5000 workers are not possible" time --solver solver.prototxt --workers 5000
 usage "tune: --solver FILE is missing" tune
