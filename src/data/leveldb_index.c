@@ -268,7 +268,7 @@ static void remove_file(struct ls_leveldb *db, uint64_t number)
 static bool read_field(struct opening *o, struct bytes *in, int *status)
 {
     static const char ours[] = "leveldb.BytewiseComparator";
-    uint64_t tag, number, size;
+    uint64_t tag, level, number, size;
     struct bytes part;
     if (!take_number(in, &tag))
         return false;
@@ -291,12 +291,12 @@ static bool read_field(struct opening *o, struct bytes *in, int *status)
     case 5: /* where a level was compacted last */
         return take_number(in, &number) && take_bytes(in, &part);
     case 6: /* a file that is gone */
-        if (!take_number(in, &number) || !take_number(in, &number))
+        if (!take_number(in, &level) || !take_number(in, &number))
             return false;
         remove_file(o->db, number);
         return true;
     case 7: /* a file that is new: level, number, size, first and last key */
-        if (!take_number(in, &number) || !take_number(in, &number) || !take_number(in, &size) ||
+        if (!take_number(in, &level) || !take_number(in, &number) || !take_number(in, &size) ||
             !take_bytes(in, &part) || !take_bytes(in, &part))
             return false;
         *status = add_file(o, number, size, true);

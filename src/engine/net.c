@@ -50,8 +50,8 @@ static void net_say_last_batch(const struct ls_net *net, int64_t count, struct l
             "data_param { last_batch: DROP } leaves it out, WRAP fills it",
             "%s: mixes the samples of a batch, and the last batch of an epoch has %lld sample%s "
             "instead of %lld, which the net's shapes do not fit",
-            net->mixer->name != NULL ? net->mixer->name : "(unnamed)", (long long)count,
-            count == 1 ? "" : "s", (long long)net->batching.batch);
+            ls_net_mixer_name(net), (long long)count, count == 1 ? "" : "s",
+            (long long)net->batching.batch);
 }
 
 static int net_add_plans(struct ls_net *net, struct ls_error *error)
@@ -175,7 +175,7 @@ static int net_check_mixer(const struct ls_net *net, struct ls_error *error)
     char place[LS_PLACE_MAX];
     const struct ls_net_options *options = &net->options;
     const int64_t batch = net->batching.batch, micro_batch = options->micro_batch;
-    const char *name = net->mixer->name != NULL ? net->mixer->name : "(unnamed)";
+    const char *name = ls_net_mixer_name(net);
     ls_place(options->definition->definition, net->mixer, NULL, place, sizeof place);
     if (net->batching.size_of != NULL && batch > 1)
         return ls_fail(error, LOCKSTEP_DEFINITION, place,

@@ -106,6 +106,12 @@ struct ls_net {
 int ls_net_open(const struct ls_net_options *options, struct ls_net **net, struct ls_error *error);
 void ls_net_close(struct ls_net *net);
 
+/* What a layer that mixes samples is called, where there is one. */
+static inline const char *ls_net_mixer_name(const struct ls_net *net)
+{
+    return net->mixer->name != NULL ? net->mixer->name : "(unnamed)";
+}
+
 /* What a prediction is of: a sample, or the batch of a net that mixes samples. */
 static inline int64_t ls_net_sample_count(const struct ls_net *net)
 {

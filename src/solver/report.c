@@ -80,7 +80,7 @@ static void report_batch(struct ls_trainer *trainer)
         SAY("Layer '%s' (%s) mixes the samples of a batch, so that a batch is one micro-batch, "
             "which "
             "one worker computes; iter_size gives others work",
-            trainer->train->mixer->name, trainer->train->mixer->type);
+            ls_net_mixer_name(trainer->train), trainer->train->mixer->type);
     report_sync_points(trainer);
     if (batching->iter_size > 1)
         SAY("iter_size %d: an update sees %lld samples", batching->iter_size,

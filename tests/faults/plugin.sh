@@ -54,6 +54,9 @@ trains 3 "$good" 'a Shrink layer takes 1 bottoms, not 2'
 plugin_net 'type: "BatchCentre"' >net.prototxt
 trains 0 "$good" "'p' \(BatchCentre\) mixes the samples"
 expect 0 '!differ' -- "$LOCKSTEP" verify --solver solver.prototxt --plugin "$good" --workers 1,3 --iterations 3
+sed -i 's/name: "p" //' net.prototxt
+trains 0 "$good" "'\(unnamed\)' \(BatchCentre\) mixes the samples"
+expect 0 "\(unnamed\)" -- "$LOCKSTEP" plan --solver solver.prototxt --plugin "$good"
 
 # Plugins that cannot be loaded.
 plugin_net 'type: "Twice"' >net.prototxt
