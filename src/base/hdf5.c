@@ -328,6 +328,56 @@ int ls_hdf5_shape(struct ls_hdf5 *file, const char *path, struct ls_hdf5_shape *
     return status;
 }
 
+/* The number of axes of the pieces that an array with checksums lies in; 0: it is another array. */
+static int checked_pieces(hid_t set, hsize_t piece[LS_HDF5_RANK_MAX])
+{
+    hid_t made = H5Dget_create_plist(set);
+    bool checked = false;
+    int rank = 0, filters = H5Pget_layout(made) == H5D_CHUNKED ? H5Pget_nfilters(made) : 0;
+    for (int i = 0; i < filters && !checked; i++) {
+        unsigned flags;
+        size_t none = 0;
+        checked = H5Pget_filter2(made, (unsigned)i, &flags, &none, NULL, 0, NULL, NULL) ==
+                  H5Z_FILTER_FLETCHER32;
+    }
+    if (checked)
+        rank = H5Pget_chunk(made, LS_HDF5_RANK_MAX, piece);
+    H5Pclose(made);
+    return rank;
+}
+
+/* Whether the pieces in which rows lie are long enough for their checksums: of shorter ones the
+ * library reads behind their ends. */
+static bool pieces_are_whole(const struct opened_array *array, const struct ls_hdf5_shape *shape,
+                             int64_t first, int64_t count)
+{
+    hsize_t piece[LS_HDF5_RANK_MAX], at[LS_HDF5_RANK_MAX] = {0};
+    const int rank = count > 0 ? checked_pieces(array->set, piece) : 0;
+    if (rank == 0 || shape->count == 0)
+        return true;
+    for (int i = 0; i < rank; i++)
+        if (rank != shape->rank || piece[i] == 0)
+            return false;
+    if (rank < 0)
+        return false;
+    at[0] = (hsize_t)first / piece[0] * piece[0];
+    for (int axis = 0; axis >= 0;) {
+        unsigned skipped;
+        haddr_t place;
+        hsize_t bytes;
+        if (H5Dget_chunk_info_by_coord(array->set, at, &skipped, &place, &bytes) < 0 ||
+            (place != HADDR_UNDEF && bytes <= sizeof(uint32_t)))
+            return false;
+        for (axis = rank - 1; axis >= 0; axis--) {
+            at[axis] += piece[axis];
+            if (at[axis] < (axis == 0 ? (hsize_t)(first + count) : (hsize_t)shape->dim[axis]))
+                break;
+            at[axis] = 0;
+        }
+    }
+    return true;
+}
+
 int ls_hdf5_read(struct ls_hdf5 *file, const char *path, float *out, struct ls_error *error)
 {
     struct ls_hdf5_call call;
@@ -336,7 +386,9 @@ int ls_hdf5_read(struct ls_hdf5 *file, const char *path, float *out, struct ls_e
     ls_hdf5_enter(&call);
     int status = open_array(file, path, &array, &shape, error);
     if (status == 0) {
-        if (H5Dread(array.set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) < 0)
+        if (!pieces_are_whole(&array, &shape, 0, shape.rank > 0 ? shape.dim[0] : 0))
+            status = ls_fail(error, file->status, file->path, NULL, "'%s' is damaged", path);
+        else if (H5Dread(array.set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) < 0)
             status = fail_read(file, path, error);
         close_array(&array);
     }
@@ -376,6 +428,8 @@ int ls_hdf5_read_rows(struct ls_hdf5 *file, const char *path, int64_t first, int
         if (shape.rank == 0 || first < 0 || count < 0 || first > shape.dim[0] - count)
             status = ls_fail(error, file->status, file->path, NULL,
                              "'%s' has fewer rows than were asked for", path);
+        else if (!pieces_are_whole(&array, &shape, first, count))
+            status = ls_fail(error, file->status, file->path, NULL, "'%s' is damaged", path);
         else if (count > 0 && read_rows(&array, &shape, first, count, out) < 0)
             status = fail_read(file, path, error);
         close_array(&array);

@@ -347,6 +347,23 @@ static int read_plain(struct ls_source_reader *reader, const struct hdf5_file *f
     return 0;
 }
 
+/* Reads rows of a file into a block. */
+static int fill_block(const struct ls_source_reader *reader, const struct hdf5_file *file,
+                      struct block *block, int64_t row, int64_t count, struct ls_error *error)
+{
+    const struct hdf5 *h = reader->source->state;
+    const size_t rows = h->bytes >= BLOCK ? 1 : BLOCK / h->bytes;
+    *block = (struct block){file->first + row, 0};
+    for (int k = 0; k < reader->source->tensors; k++) {
+        char *numbers = (char *)block + ls_align(sizeof *block) + rows * h->start[k];
+        if (file->place[k].bytes == 0)
+            LS_TRY(ls_hdf5_read_rows(file->file, h->name[k], row, count, (float *)(void *)numbers,
+                                     error));
+    }
+    block->count = count;
+    return 0;
+}
+
 /* The block of records around `index` in the reader's memory, all tensors of it that the library
  * must read. Tensor k of the block's records lies behind start[k] x rows bytes. */
 static int read_block(struct ls_source_reader *reader, const struct hdf5_file *file, int64_t index,
@@ -368,16 +385,11 @@ static int read_block(struct ls_source_reader *reader, const struct hdf5_file *f
     const int64_t at = index - file->first, row = in_order ? at / rows * rows : at;
     const int64_t most = in_order ? rows : 1;
     const int64_t count = file->count - row < most ? file->count - row : most;
-    *block = (struct block){file->first + row, 0};
-    for (int k = 0; k < reader->source->tensors; k++) {
-        char *numbers = (char *)block + head + (size_t)rows * h->start[k];
-        if (file->place[k].bytes == 0)
-            LS_TRY(ls_hdf5_read_rows(file->file, h->name[k], row, count, (float *)(void *)numbers,
-                                     error));
-    }
-    block->count = count;
     *out = block;
-    return 0;
+    /* Beside a bad record there are good ones, whatever is read together. */
+    if (count > 1 && fill_block(reader, file, block, row, count, NULL) == 0)
+        return 0;
+    return fill_block(reader, file, block, at, 1, error);
 }
 
 static int read_tensor(struct ls_source_reader *reader, const struct hdf5_file *file, int64_t index,

@@ -155,6 +155,38 @@ static void compressed_integers_and_doubles_are_read(void **state)
     ls_hdf5_close(file);
 }
 
+/* Pieces with checksums that are too short to have one made the library read behind their ends. */
+static void pieces_too_short_for_their_checksums_are_refused(void **state)
+{
+    (void)state;
+    const char *path = ls_test_path("checked.h5");
+    hid_t id = make_foreign(path), made = H5Pcreate(H5P_DATASET_CREATE);
+    hsize_t extent[2] = {20, 30}, chunk[2] = {4, 16}, short_one[2] = {8, 16};
+    static float values[20][30];
+    values[13][29] = 7;
+    H5Pset_chunk(made, 2, chunk);
+    H5Pset_deflate(made, 9);
+    H5Pset_fletcher32(made);
+    hid_t space = H5Screate_simple(2, extent, NULL);
+    hid_t set = H5Dcreate2(id, "checked", H5T_NATIVE_FLOAT, space, H5P_DEFAULT, made, H5P_DEFAULT);
+    H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+    assert_true(H5Dwrite_chunk(set, H5P_DEFAULT, 0, short_one, 1, "x") >= 0);
+    H5Dclose(set);
+    H5Sclose(space);
+    H5Pclose(made);
+    H5Fclose(id);
+    struct ls_hdf5 *file = open_file(path);
+    struct ls_error error = {0};
+    static float read[20][30];
+    assert_int_equal(ls_hdf5_read_rows(file, "/checked", 12, 8, read[0], &error), 0);
+    assert_true(read[1][29] == 7);
+    assert_int_equal(ls_hdf5_read_rows(file, "/checked", 0, 8, read[0], &error), 0);
+    assert_int_not_equal(ls_hdf5_read_rows(file, "/checked", 11, 2, read[0], &error), 0);
+    assert_non_null(strstr(error.problems[0].message, "'/checked' is damaged"));
+    assert_int_not_equal(ls_hdf5_read(file, "/checked", read[0], &error), 0);
+    ls_hdf5_close(file);
+}
+
 static void what_leads_to_other_files_is_refused(void **state)
 {
     (void)state;
@@ -284,6 +316,7 @@ int main(void)
         cmocka_unit_test(bytes_follow_from_the_contents),
         cmocka_unit_test(what_is_not_there_is_said),
         cmocka_unit_test(compressed_integers_and_doubles_are_read),
+        cmocka_unit_test(pieces_too_short_for_their_checksums_are_refused),
         cmocka_unit_test(what_leads_to_other_files_is_refused),
         cmocka_unit_test(extents_beyond_the_file_are_refused),
         cmocka_unit_test(files_cut_off_are_refused),

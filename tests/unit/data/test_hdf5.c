@@ -184,6 +184,35 @@ static void files_that_do_not_fit_are_refused(void **state)
 }
 
 /* Whatever is damaged in a file, it is an error with its name or numbers, never more. */
+/* Records are read many at once; which of them are bad does not depend on that. */
+static void good_records_beside_bad_ones_are_read(void **state)
+{
+    (void)state;
+    struct ls_source *source;
+    struct ls_source_reader *reader;
+    struct ls_record record;
+    const hsize_t second[] = {4, 0, 0};
+    hid_t file = new_file("partly.h5");
+    add_array(file, "data", PACKED, 0, 16, false);
+    add_array(file, "label", PACKED, 0, 16, true);
+    hid_t set = H5Dopen2(file, "data", H5P_DEFAULT);
+    assert_true(H5Dwrite_chunk(set, H5P_DEFAULT, 0, second, 1, "x") >= 0);
+    H5Dclose(set);
+    H5Fclose(file);
+    assert_int_equal(trial_source(&source, NULL, "data_param { backend: HDF5 source: '%s' }",
+                                  ls_test_path("partly.h5")),
+                     0);
+    assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+    for (int64_t i = 0; i < 16; i++)
+        if (i / 4 == 1)
+            assert_int_equal(ls_source_read(reader, i, LS_ALL_TENSORS, &record, NULL),
+                             LOCKSTEP_DATA);
+        else
+            check_record(reader, i, PACKED);
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+}
+
 static void damaged_files_are_no_more_than_errors(void **state)
 {
     (void)state;
@@ -240,6 +269,7 @@ int main(void)
         cmocka_unit_test(more_records_than_a_block),
         cmocka_unit_test(tensors_are_chosen_by_name),
         cmocka_unit_test(files_that_do_not_fit_are_refused),
+        cmocka_unit_test(good_records_beside_bad_ones_are_read),
         cmocka_unit_test(damaged_files_are_no_more_than_errors),
         cmocka_unit_test(memory_failures_are_reported),
     };
