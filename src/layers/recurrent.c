@@ -185,7 +185,7 @@ static void set_start(struct ls_layer *layer)
     static const char *const names[LS_RECURRENT_STATES] = {"hidden", "cell"};
     struct ls_recurrent *state = layer->state;
     const struct ls_shape shape = {.rank = 3, .dim = {1, state->attr.rows, state->attr.hidden}};
-    for (int i = 0; i < state->states; i++)
+    for (int i = 0; i < state->states && i < LS_RECURRENT_STATES; i++)
         state->start[i] = state->first >= 0 ? layer->bottom[state->first + i]
                                             : ls_graph_recall(layer->graph, names[i], &shape,
                                                               LS_F32, layer->bottom[0]);
@@ -210,7 +210,7 @@ static void make_outputs(struct ls_layer *layer)
         if (cell == LS_CELL_LSTM)
             state->c = make_value(layer, "c", steps, hidden, x);
     }
-    for (int i = 0; i < state->states; i++)
+    for (int i = 0; i < state->states && i < LS_RECURRENT_STATES; i++)
         state->last[i] = state->first >= 0 ? ls_layer_make_top(layer, 1 + i, &last, x)
                                            : make_value(layer, names[i], 1, hidden, x);
 }
