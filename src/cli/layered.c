@@ -271,7 +271,7 @@ bool ls_layered_run(struct ls_layered *drawing)
     struct work work = {
         .spots = drawing->nodes + bends, .rows = drawing->rows, .gap = drawing->gap};
     const size_t lines = drawing->edges + bends;
-    drawing->bend = calloc(bends + 1, sizeof *drawing->bend);
+    drawing->bend = calloc(bends > 0 ? bends : 1, sizeof *drawing->bend);
     work.spot = calloc(work.spots + 1, sizeof *work.spot);
     work.line = calloc(lines + 1, sizeof *work.line);
     work.neighbour = calloc(2 * lines + 1, sizeof *work.neighbour);
