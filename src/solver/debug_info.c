@@ -53,9 +53,10 @@ static int measure_parameters(struct telling *telling, struct ls_error *error)
         most = bytes > most ? bytes : most;
     }
     float *plain = ls_alloc_aligned(most + 1);
-    int status = plain == NULL ? ls_fail_memory(error, "debug_info") : 0;
+    const bool ready = plain != NULL && telling->data != NULL && telling->diff != NULL;
+    int status = ready ? 0 : ls_fail_memory(error, "debug_info");
     status = ls_comm_agree(trainer->comm, status, error);
-    for (size_t i = 0; i < trainer->train_parameters && status == 0; i++) {
+    for (size_t i = 0; i < trainer->train_parameters && status == 0 && ready; i++) {
         const struct ls_parameter *parameter = trainer->parameters->items[i];
         int64_t count = ls_shape_size(&parameter->shape);
         status =
