@@ -22,7 +22,7 @@ static enum reading reading_of(const struct ls_op *op, const struct ls_value *va
 {
     const struct ls_op_type *type = ls_op_type(op->kind);
     enum reading reading = READS_NOT;
-    if (op->kind == LS_OP_VIEW) /* who reads the view reads the value */
+    if (op->kind == LS_OP_VIEW) /* an op that reads the view reads the value */
         return READS_NOT;
     *labels = (struct ls_op_labels){0};
     for (int i = 0; i < op->inputs; i++) {

@@ -1,0 +1,295 @@
+/* Ops that measure and their gradients, and boxes: see kernels/op_makers.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "kernels/op_makers_inner.h"
+
+/* ---- Losses and counts ------------------------------------------------------------------------
+ */
+
+/* x with classes along an axis, and labels, some of which are ignored. */
+void make_classes(struct op_scene *scene)
+{
+    const enum ls_op_kind kind = scene->op.kind;
+    const bool log = kind == LS_OP_LOG_LOSS || kind == LS_OP_LOG_LOSS_BACKWARD;
+    const bool counts = kind == LS_OP_ACCURACY || kind == LS_OP_MEAN_IOU;
+    struct ls_shape x =
+        shape_of(log ? 2 : (int)scene_draw(scene, 2, 4), scene_draw(scene, 1, 5),
+                 scene_draw(scene, 2, 7), scene_draw(scene, 1, 4), scene_draw(scene, 1, 20));
+    struct ls_shape label = x;
+    label.rank--;
+    memmove(label.dim + 1, x.dim + 2, 2 * sizeof *x.dim);
+    const int classes = (int)x.dim[1], ignored = (int)scene_draw(scene, 0, classes - 1);
+    const bool has_ignore = scene_draw(scene, 0, 1), weighted = scene_draw(scene, 0, 1) && !counts;
+    for (int c = 0; c < classes; c++)
+        scene->list[c] = (float)scene_draw(scene, 1, 4) / 2;
+    if (kind == LS_OP_ACCURACY) {
+        scene->op.attr.accuracy =
+            (struct ls_accuracy_attr){1,          (int)scene_draw(scene, 1, classes),
+                                      has_ignore, ignored,
+                                      classes,    0,
+                                      2,          2 + 2 * classes};
+    } else if (kind == LS_OP_MEAN_IOU) {
+        scene->op.attr.mean_iou = (struct ls_mean_iou_attr){1, has_ignore, ignored, classes, 0};
+    } else {
+        scene->op.attr.loss = (struct ls_loss_attr){
+            .axis = 1,
+            .has_ignore = has_ignore,
+            .ignore_label = ignored,
+            .normalization = (enum ls_normalization)scene_draw(scene, 0, LS_NORM_WEIGHTS),
+            .normalizer = (int)scene_draw(scene, -1, 0),
+            .loss_weight = 0.5F,
+            .smoothing = !log && scene_draw(scene, 0, 1) ? 0.125F : 0,
+            .class_weight = weighted ? scene->list : NULL,
+            .classes = classes};
+        scene->op.attr.loss.clamped = scene->op.attr.loss.smoothing == 0 && scene_draw(scene, 0, 1);
+    }
+    if (kind == LS_OP_COUNT_LABELS) {
+        scene->op.attr.loss.class_weight = scene->list;
+        scene_labels(scene, label, 0, classes - 1);
+        return;
+    }
+    const bool probabilities = log || kind == LS_OP_SOFTMAX_LOSS_BACKWARD;
+    scene_in(scene, x, probabilities ? 0.01F : -3, probabilities ? 1 : 3);
+    scene_labels(scene, label, 0, classes - 1);
+    if (!counts && kind != LS_OP_LOG_LOSS)
+        scene_out(scene, x);
+}
+
+void make_softmax(struct op_scene *scene)
+{
+    const struct ls_shape shape = scene_shape(scene, 1, 5);
+    scene->op.attr.axis = (int)scene_draw(scene, 0, shape.rank - 1);
+    scene_in(scene, shape, -3, 3);
+    if (scene->op.kind == LS_OP_SOFTMAX_BACKWARD)
+        scene_in(scene, shape, -1, 1);
+    scene_out(scene, shape);
+}
+
+void make_element_loss(struct op_scene *scene)
+{
+    const enum ls_op_kind kind = scene->op.kind;
+    const struct ls_shape shape = scene_shape(scene, 1, 4);
+    const bool sum = kind == LS_OP_SUM_LOSS || kind == LS_OP_SUM_LOSS_BACKWARD;
+    const bool backward = kind == LS_OP_SIGMOID_LOSS_BACKWARD ||
+                          kind == LS_OP_EUCLIDEAN_LOSS_BACKWARD || kind == LS_OP_SUM_LOSS_BACKWARD;
+    scene->op.attr.loss = (struct ls_loss_attr){
+        .normalization = (enum ls_normalization)scene_draw(scene, 0, LS_NORM_NONE),
+        .normalizer = (int)scene_draw(scene, -1, 0),
+        .has_ignore = scene_draw(scene, 0, 1),
+        .ignore_label = 1,
+        .loss_weight = 0.5F,
+        .scale = scene_draw(scene, 0, 1) ? 1 : -1};
+    if (kind != LS_OP_SUM_LOSS_BACKWARD)
+        scene_in(scene, shape, -3, 3);
+    if (!sum)
+        scene_labels(scene, shape, 0, 1);
+    if (backward)
+        scene_out(scene, shape);
+}
+
+/* Hinge, contrastive and smooth L1 losses. */
+void make_pair_loss(struct op_scene *scene)
+{
+    const enum ls_op_kind kind = scene->op.kind;
+    const bool hinge = kind == LS_OP_HINGE_LOSS || kind == LS_OP_HINGE_LOSS_BACKWARD;
+    const bool contrastive =
+        kind == LS_OP_CONTRASTIVE_LOSS || kind == LS_OP_CONTRASTIVE_LOSS_BACKWARD;
+    const struct ls_shape x = shape_of(2, scene_draw(scene, 1, 6), scene_draw(scene, 2, 9), 0, 0);
+    const struct ls_shape rows = {1, {x.dim[0]}};
+    scene->op.attr.loss = (struct ls_loss_attr){.normalization = LS_NORM_BATCH_SIZE,
+                                                .normalizer = (int)scene_draw(scene, -1, 0),
+                                                .loss_weight = 0.5F,
+                                                .scale = scene_draw(scene, 0, 1) ? 1 : -1,
+                                                .squared = scene_draw(scene, 0, 1),
+                                                .margin = (float)scene_draw(scene, 1, 6) / 2,
+                                                .legacy = scene_draw(scene, 0, 1),
+                                                .sigma2 = (float)scene_draw(scene, 1, 9) / 3};
+    scene_in(scene, x, -2, 2);
+    if (!hinge)
+        scene_in(scene, x, -1, 1);
+    if (hinge)
+        scene_labels(scene, rows, 0, (int)x.dim[1] - 1);
+    if (contrastive)
+        scene_labels(scene, rows, 0, 1);
+    for (int64_t more = hinge || contrastive ? 0 : scene_draw(scene, 0, 2); more > 0; more--)
+        scene_in(scene, x, 0, 2);
+    if (kind == LS_OP_HINGE_LOSS_BACKWARD || kind == LS_OP_CONTRASTIVE_LOSS_BACKWARD ||
+        kind == LS_OP_SMOOTH_L1_LOSS_BACKWARD)
+        scene_out(scene, x);
+}
+
+/* Some rows are empty. */
+void make_region(struct op_scene *scene)
+{
+    static const float sizes[] = {1, 1.5F, 2.5F, 0.75F};
+    struct ls_region_attr *attr = &scene->op.attr.region;
+    *attr = (struct ls_region_attr){.loss = {.normalization = LS_NORM_BATCH_SIZE,
+                                             .normalizer = (int)scene_draw(scene, -1, 0),
+                                             .loss_weight = 0.5F},
+                                    .anchors = (int)scene_draw(scene, 1, 2),
+                                    .classes = scene_draw(scene, 1, 3),
+                                    .objects = scene_draw(scene, 1, 4),
+                                    .anchor_sizes = sizes,
+                                    .by_anchor = scene_draw(scene, 0, 1),
+                                    .object = 5,
+                                    .no_object = 0.5F,
+                                    .kind = 1,
+                                    .place = 2,
+                                    .threshold = 0.5F};
+    const struct ls_shape x =
+        shape_of(4, scene_draw(scene, 1, 3), attr->anchors * (5 + attr->classes),
+                 scene_draw(scene, 1, 4), scene_draw(scene, 1, 4));
+    scene_in(scene, x, -2, 2);
+    if (scene->op.kind == LS_OP_REGION_LOSS) {
+        const struct ls_shape boxes = shape_of(3, x.dim[0], attr->objects, 8, 0);
+        float *rows = scene_in(scene, boxes, 0, 0.5F);
+        for (int64_t i = 0; i < x.dim[0] * attr->objects; i++) {
+            rows[i * 8] = (float)scene_draw(scene, -1, 2);
+            rows[i * 8 + 1] = (float)scene_draw(scene, 1, attr->classes);
+            rows[i * 8 + 5] += 0.5F;
+            rows[i * 8 + 6] += 0.5F;
+        }
+    }
+    scene_out(scene, x);
+}
+
+void make_infogain(struct op_scene *scene)
+{
+    const bool backward = scene->op.kind == LS_OP_INFOGAIN_LOSS_BACKWARD;
+    const struct ls_shape x =
+        shape_of(3, scene_draw(scene, 1, 4), scene_draw(scene, 2, 7), scene_draw(scene, 1, 9), 0);
+    const int classes = (int)x.dim[1];
+    const struct ls_shape matrix = {2, {classes, classes}};
+    const bool given = scene_draw(scene, 0, 1);
+    for (int i = 0; i < classes * classes; i++)
+        scene->list[i] = (float)scene_draw(scene, -1, 4) / 2;
+    scene->op.attr.loss = (struct ls_loss_attr){
+        .axis = 1,
+        .has_ignore = scene_draw(scene, 0, 1),
+        .ignore_label = (int)scene_draw(scene, 0, classes - 1),
+        .normalization = (enum ls_normalization)scene_draw(scene, 0, LS_NORM_NONE),
+        .normalizer = (int)scene_draw(scene, -1, 0),
+        .loss_weight = 0.5F,
+        .matrix = given ? NULL : scene->list};
+    scene_in(scene, x, backward ? 0.01F : -3, backward ? 1 : 3);
+    scene_labels(scene, shape_of(2, x.dim[0], x.dim[2], 0, 0), 0, classes - 1);
+    if (given)
+        scene_in(scene, matrix, -1, 2);
+    scene_out(scene, x);
+}
+
+/* ---- Boxes ------------------------------------------------------------------------------------
+ */
+
+/* Boxes within an image. */
+static void put_boxes(struct op_scene *scene, float *numbers, int64_t count, int64_t step)
+{
+    for (int64_t i = 0; i < count; i++, numbers += step)
+        for (int k = 0; k < 2; k++) {
+            numbers[k] = (float)scene_draw(scene, 0, 60) / 100;
+            numbers[2 + k] = numbers[k] + (float)scene_draw(scene, 10, 40) / 100;
+        }
+}
+
+static void put_priors(struct op_scene *scene, int64_t priors)
+{
+    const struct ls_shape shape = {3, {1, 2, priors * 4}};
+    put_boxes(scene, scene_in(scene, shape, 0.1F, 0.2F), priors, 4);
+    scene->in[scene->op.inputs - 1]->sample_axis = -1;
+}
+
+/* Rows of which some are empty. */
+static void put_objects(struct op_scene *scene, int64_t samples, int64_t objects, int classes)
+{
+    float *rows = scene_labels(scene, (struct ls_shape){3, {samples, objects, 8}}, 0, 1);
+    put_boxes(scene, rows + 3, samples * objects, 8);
+    for (int64_t i = 0; i < samples * objects; i++) {
+        rows[8 * i] = (float)(i / objects);
+        rows[8 * i + 1] = (float)scene_draw(scene, -1, classes - 1);
+        rows[8 * i + 1] += rows[8 * i + 1] == 0; /* the background */
+    }
+}
+
+void make_multibox(struct op_scene *scene)
+{
+    const int64_t samples = scene_draw(scene, 1, 3);
+    struct ls_multibox_attr *attr = &scene->op.attr.multibox;
+    *attr = (struct ls_multibox_attr){
+        .priors = scene_draw(scene, 1, 12),
+        .classes = scene_draw(scene, 2, 4),
+        .objects = scene_draw(scene, 1, 4),
+        .code = (enum ls_box_code)scene_draw(scene, 0, LS_BOX_CORNER_SIZE),
+        .variance_in_target = scene_draw(scene, 0, 1),
+        .bipartite = scene_draw(scene, 0, 2) == 0,
+        .difficult = scene_draw(scene, 0, 1),
+        .mining = scene_draw(scene, 0, 1),
+        .euclidean = scene_draw(scene, 0, 1),
+        .logistic = scene_draw(scene, 0, 1),
+        .overlap = 0.4F,
+        .neg_overlap = 0.4F,
+        .neg_pos_ratio = (float)scene_draw(scene, 1, 3),
+        .loc_weight = (float)scene_draw(scene, 1, 3) / 2,
+        .normalization = (enum ls_normalization)scene_draw(scene, 0, LS_NORM_NONE),
+        .normalizer = (int)scene_draw(scene, -1, 0),
+        .loss_weight = 0.5F};
+    const struct ls_shape loc = {2, {samples, attr->priors * 4}};
+    const struct ls_shape conf = {2, {samples, attr->priors * attr->classes}};
+    if (scene->op.kind == LS_OP_MULTIBOX_LOSS_BACKWARD) {
+        scene_in(scene, loc, -1, 1);
+        scene_out(scene, loc);
+        return;
+    }
+    if (scene->op.kind == LS_OP_MULTIBOX_LOSS) {
+        scene_in(scene, loc, -3, 3);
+        scene_in(scene, conf, -3, 3);
+        scene_out(scene, loc);
+        scene_out(scene, conf);
+    }
+    put_priors(scene, attr->priors);
+    put_objects(scene, samples, attr->objects, (int)attr->classes);
+}
+
+void make_detection(struct op_scene *scene)
+{
+    const int64_t samples = scene_draw(scene, 1, 3);
+    struct ls_detection_attr *attr = &scene->op.attr.detection;
+    *attr = (struct ls_detection_attr){
+        .priors = scene_draw(scene, 1, 20),
+        .classes = scene_draw(scene, 1, 4),
+        .keep = scene_draw(scene, 1, 9),
+        .code = (enum ls_box_code)scene_draw(scene, 0, LS_BOX_CORNER_SIZE),
+        .variance_in_target = scene_draw(scene, 0, 1),
+        .has_threshold = scene_draw(scene, 0, 1),
+        .background = (int)scene_draw(scene, -1, 0),
+        .top_k = scene_draw(scene, -1, 5),
+        .threshold = 0.3F,
+        .nms_threshold = (float)scene_draw(scene, 3, 8) / 10,
+        .eta = scene_draw(scene, 0, 1) ? 1 : 0.8F};
+    attr->keep_top_k = attr->keep;
+    scene_in(scene, (struct ls_shape){2, {samples, attr->priors * 4}}, -1, 1);
+    scene_in(scene, (struct ls_shape){2, {samples, attr->priors * attr->classes}}, 0, 1);
+    put_priors(scene, attr->priors);
+    scene_out(scene, (struct ls_shape){3, {samples, attr->keep, 7}});
+}
+
+void make_reduction(struct op_scene *scene)
+{
+    const enum ls_op_kind kind = scene->op.kind;
+    const bool loss = kind == LS_OP_REDUCE_LOSS || kind == LS_OP_REDUCE_LOSS_BACKWARD;
+    const struct ls_shape x = scene_shape(scene, 1, 4);
+    struct ls_shape y = x;
+    struct ls_reduction_attr *attr = &scene->op.attr.reduction;
+    attr->method = (enum ls_reduction)scene_draw(scene, 0, LS_REDUCE_MEAN);
+    attr->axis = y.rank = loss ? 0 : (int)scene_draw(scene, 0, x.rank);
+    attr->coeff = 1.5F;
+    attr->loss_weight = 0.5F;
+    attr->normalizer = (int)scene_draw(scene, -1, 0);
+    const bool wants_x = attr->method == LS_REDUCE_ASUM || attr->method == LS_REDUCE_SUMSQ;
+    if (kind == LS_OP_REDUCE_BACKWARD)
+        scene_in(scene, y, -1, 1);
+    if (kind == LS_OP_REDUCE || kind == LS_OP_REDUCE_LOSS || wants_x)
+        scene_in(scene, x, -1, 1);
+    if (kind == LS_OP_REDUCE)
+        scene_out(scene, y);
+    else if (kind != LS_OP_REDUCE_LOSS)
+        scene_out(scene, x);
+}
