@@ -22,6 +22,10 @@ struct lockstep_plan_options {
     size_t stage_count;
     const char *device;                         /* as in lockstep_train_options */
     const struct lockstep_dummy_options *dummy; /* lockstep_plan_model: NULL: the net's own data */
+    /* Gets a sentence, with its place, for each part of the definition that changes nothing; the
+     * text is valid during the call. NULL: they are not told. */
+    void (*warn)(void *user, const char *sentence);
+    void *user;
 };
 LOCKSTEP_API void lockstep_plan_options_init(struct lockstep_plan_options *options);
 

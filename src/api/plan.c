@@ -9,6 +9,7 @@
 #include "api/options.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "engine/ignored.h"
 #include "ops/devices.h"
 #include "solver/fit.h"
 #include "solver/trainer.h"
@@ -78,6 +79,17 @@ static int show_nets(struct lockstep_plan *plan, const struct ls_fit *fit, struc
     return 0;
 }
 
+/* What the definitions say in vain, as a training or a test would tell it. */
+static void tell_warnings(const char *const *warnings, size_t count, const struct ls_fit *fit,
+                          const struct lockstep_plan_options *options)
+{
+    if (options->warn == NULL)
+        return;
+    for (size_t i = 0; i < count; i++)
+        options->warn(options->user, warnings[i]);
+    ls_ignored_tell(fit->nets, fit->count, options->warn, options->user);
+}
+
 static int plan_training(struct lockstep_plan *plan, const struct lockstep_plan_options *options,
                          struct ls_error *error)
 {
@@ -89,6 +101,8 @@ static int plan_training(struct lockstep_plan *plan, const struct lockstep_plan_
     LS_TRY(ls_fit_trainer(plan->trainer, (size_t)options->memory, error));
     LS_TRY(ls_fit_of_trainer(plan->trainer, &fit, error));
     show_memory(plan, &plan->trainer->forecast, options->memory);
+    tell_warnings(plan->trainer->definition->warning, plan->trainer->definition->warning_count,
+                  &fit, options);
     return show_nets(plan, &fit, error);
 }
 
@@ -108,6 +122,8 @@ static int plan_model(struct lockstep_plan *plan, const char *path,
     ls_model_fit(&trial, &fit);
     LS_TRY(ls_fit(&fit, (size_t)options->memory, &plan->model->forecast, error));
     show_memory(plan, &plan->model->forecast, options->memory);
+    const char *warning = plan->model->definition.definition->warning;
+    tell_warnings(&warning, warning != NULL, &fit, options);
     return show_nets(plan, &fit, error);
 }
 

@@ -57,6 +57,12 @@ static int load_solver(const struct values *values, struct lockstep_solver **sol
                                   values->stages.count, solver, error);
 }
 
+static void warn(void *user, const char *sentence)
+{
+    (void)user;
+    ls_cli_error(0, "warning: %s", sentence);
+}
+
 static int make(const struct values *values, struct lockstep_plan **plan,
                 struct lockstep_error *error)
 {
@@ -70,6 +76,7 @@ static int make(const struct values *values, struct lockstep_plan **plan,
     options.level = (int)values->level;
     options.stages = values->stages.items;
     options.stage_count = values->stages.count;
+    options.warn = warn;
     struct lockstep_dummy_options dummy;
     if (ls_cli_dummy_options(&values->dummy, true, &dummy))
         options.dummy = &dummy;

@@ -109,6 +109,16 @@ says 0 'Net "test"' plan --model classes.prototxt
 says 0 'Net "train"' plan --model classes.prototxt --phase TRAIN
 says 2 "--phase is TRAIN or TEST" plan --model classes.prototxt --phase BOTH
 
+# What a definition says in vain is told.
+sed 's/type: "ReLU"/& quantization_param { } lrn_param { }/' classes.prototxt >vain.prototxt
+solver vain
+for plan in "--model vain.prototxt" "--solver vain_solver.prototxt"; do
+    # shellcheck disable=SC2086
+    says 0 "fields of forks that change no number are ignored: quantization_param (Ristretto; 1 time)" plan $plan
+    # shellcheck disable=SC2086
+    says 0 "relu: lrn_param is ignored, for a ReLU layer does not read it" plan $plan
+done
+
 # Only what is asked for, and only what can be.
 says 4 "there is no file or folder 'nowhere_lmdb'" train --solver classes_solver.prototxt
 says 2 "the definition has no input 'dta'" plan --model classes.prototxt --input dta=1,3,8,8
