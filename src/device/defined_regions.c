@@ -2,9 +2,6 @@
  * whether something is in it, and what. See layers/region_loss.c, which has the formulas, and
  * device/defined.h.
  *
- * True boxes are rows [item, label, instance, xmin, ymin, xmax, ymax, difficult], a fixed number of
- * rows a sample; a row whose item or label is below 0 is empty.
- *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 #include <sleef.h>
@@ -13,138 +10,77 @@
 #include "device/defined.h"
 #include "device/label.h"
 #include "device/loss.h"
-
-enum { TRUE_BOX = 8, PLACE = 4 }; /* numbers of a row; of a place, behind which is the object */
-
-struct region_box {
-    double x, y, w, h; /* the centre, and the size */
-};
+#include "device/yolo_boxes.h"
 
 /* One sample: planes of predictions, what is true of it, and what is learned from that. */
 struct region_sample {
     const struct ls_region_attr *attr;
-    int64_t rows, columns;
-    const float *x, *truths;
+    struct ls_yolo_planes planes;
+    const float *truths;
     float *slope;
 };
 
-/* Of one anchor at one position: where the numbers of its planes are, `plane` apart. */
-struct region_cell {
-    int64_t at, plane, row, column;
-    int anchor;
-};
-
-static struct region_cell cell_of(const struct region_sample *sample, int64_t row, int64_t column,
-                                  int anchor)
-{
-    const int64_t plane = sample->rows * sample->columns;
-    const int64_t planes = PLACE + 1 + sample->attr->classes;
-    return (struct region_cell){.at = anchor * planes * plane + row * sample->columns + column,
-                                .plane = plane,
-                                .row = row,
-                                .column = column,
-                                .anchor = anchor};
-}
-
-/* Number k of a cell: x, y, width, height, object, classes. */
-static double predicted(const struct region_sample *sample, const struct region_cell *cell,
-                        int64_t k)
-{
-    return (double)sample->x[cell->at + k * cell->plane];
-}
-
-static float *slope_of(const struct region_sample *sample, const struct region_cell *cell,
+static float *slope_of(const struct region_sample *sample, const struct ls_yolo_cell *cell,
                        int64_t k)
 {
     return &sample->slope[cell->at + k * cell->plane];
 }
 
-static double sigmoid(double x)
-{
-    return 1 / (1 + Sleef_cinz_expd1_u10purec(-x));
-}
-
 /* The size of an anchor, in sizes of the image. */
-static struct region_box anchor_of(const struct region_sample *sample, int anchor)
+static struct ls_yolo_box anchor_of(const struct region_sample *sample, int anchor)
 {
     const float *size = sample->attr->anchor_sizes + 2 * (size_t)anchor;
-    return (struct region_box){.w = (double)size[0] / (double)sample->columns,
-                               .h = (double)size[1] / (double)sample->rows};
+    return (struct ls_yolo_box){.w = (double)size[0] / (double)sample->planes.columns,
+                                .h = (double)size[1] / (double)sample->planes.rows};
 }
 
-static struct region_box box_of(const struct region_sample *sample, const struct region_cell *cell)
+static struct ls_yolo_box box_of(const struct region_sample *sample,
+                                 const struct ls_yolo_cell *cell)
 {
-    const struct region_box anchor = anchor_of(sample, cell->anchor);
-    return (struct region_box){
-        ((double)cell->column + sigmoid(predicted(sample, cell, 0))) / (double)sample->columns,
-        ((double)cell->row + sigmoid(predicted(sample, cell, 1))) / (double)sample->rows,
-        Sleef_cinz_expd1_u10purec(predicted(sample, cell, 2)) * anchor.w,
-        Sleef_cinz_expd1_u10purec(predicted(sample, cell, 3)) * anchor.h};
+    const struct ls_yolo_box anchor = anchor_of(sample, cell->anchor);
+    return ls_yolo_box_of(&sample->planes, cell, &anchor);
 }
 
-/* Along one axis, how far two intervals around their centres are in both. */
-static double shared_length(double a, double a_size, double b, double b_size)
+static double predicted(const struct region_sample *sample, const struct ls_yolo_cell *cell,
+                        int64_t k)
 {
-    const double begin = fmax(a - a_size / 2, b - b_size / 2);
-    return fmin(a + a_size / 2, b + b_size / 2) - begin;
-}
-
-/* Intersection over union. */
-static double overlap_of(const struct region_box *a, const struct region_box *b)
-{
-    const double width = shared_length(a->x, a->w, b->x, b->w);
-    const double height = shared_length(a->y, a->h, b->y, b->h);
-    if (!(width > 0 && height > 0))
-        return 0;
-    return width * height / (a->w * a->h + b->w * b->h - width * height);
-}
-
-/* Box `index` of the sample; false: the row is empty, or the box is. */
-static bool read_truth(const struct region_sample *sample, int64_t index, struct region_box *box)
-{
-    const float *row = sample->truths + index * TRUE_BOX;
-    const double xmin = (double)row[3], ymin = (double)row[4];
-    const double xmax = (double)row[5], ymax = (double)row[6];
-    *box = (struct region_box){(xmin + xmax) / 2, (ymin + ymax) / 2, xmax - xmin, ymax - ymin};
-    return row[0] >= 0 && row[1] >= 0 && box->w > 0 && box->h > 0;
+    return ls_yolo_number(&sample->planes, cell, k);
 }
 
 /* Nothing is anywhere, but where a predicted box covers a true one well, which is not judged. */
-static void learn_nothing(const struct region_sample *sample, const struct region_cell *cell)
+static void learn_nothing(const struct region_sample *sample, const struct ls_yolo_cell *cell)
 {
     const struct ls_region_attr *attr = sample->attr;
-    const struct region_box box = box_of(sample, cell);
-    const double object = sigmoid(predicted(sample, cell, PLACE));
+    const struct ls_yolo_box box = box_of(sample, cell);
+    const double object = ls_yolo_sigmoid(predicted(sample, cell, LS_YOLO_OBJECT));
     double best = 0;
     for (int64_t t = 0; t < attr->objects; t++) {
-        struct region_box truth;
-        if (read_truth(sample, t, &truth))
-            best = fmax(best, overlap_of(&box, &truth));
+        struct ls_yolo_box truth;
+        if (ls_yolo_truth(sample->truths + t * LS_YOLO_TRUE_BOX, &truth))
+            best = fmax(best, ls_yolo_overlap(&box, &truth));
     }
     if (best <= (double)attr->threshold)
-        *slope_of(sample, cell, PLACE) =
+        *slope_of(sample, cell, LS_YOLO_OBJECT) =
             (float)((double)attr->no_object * object * object * (1 - object));
 }
 
 /* The cell that a true box belongs to: the position of its centre, and the anchor that is most like
  * it, the first one of equals. */
-static struct region_cell find_cell(const struct region_sample *sample,
-                                    const struct region_box *truth)
+static struct ls_yolo_cell find_cell(const struct region_sample *sample,
+                                     const struct ls_yolo_box *truth)
 {
-    const double column =
-        fmin(fmax(floor(truth->x * (double)sample->columns), 0), (double)(sample->columns - 1));
-    const double row =
-        fmin(fmax(floor(truth->y * (double)sample->rows), 0), (double)(sample->rows - 1));
-    const struct region_box size = {.w = truth->w, .h = truth->h};
-    struct region_cell best = cell_of(sample, (int64_t)row, (int64_t)column, 0);
+    const int64_t column = ls_yolo_position(truth->x, sample->planes.columns);
+    const int64_t row = ls_yolo_position(truth->y, sample->planes.rows);
+    const struct ls_yolo_box size = {.w = truth->w, .h = truth->h};
+    struct ls_yolo_cell best = ls_yolo_cell_at(&sample->planes, row, column, 0);
     double most = 0;
     for (int a = 0; a < sample->attr->anchors; a++) {
-        const struct region_cell cell = cell_of(sample, (int64_t)row, (int64_t)column, a);
-        struct region_box like = box_of(sample, &cell);
+        const struct ls_yolo_cell cell = ls_yolo_cell_at(&sample->planes, row, column, a);
+        struct ls_yolo_box like = box_of(sample, &cell);
         if (sample->attr->by_anchor)
             like = anchor_of(sample, a);
         like.x = like.y = 0;
-        const double overlap = overlap_of(&like, &size);
+        const double overlap = ls_yolo_overlap(&like, &size);
         if (overlap > most) {
             most = overlap;
             best = cell;
@@ -153,45 +89,65 @@ static struct region_cell find_cell(const struct region_sample *sample,
     return best;
 }
 
-static double limit(double difference)
+/* By Intel's rule no difference counts more than 1; by Darknet's every one as it is, and small
+ * boxes more than large ones where scores learn to be 1. */
+static double place_slope(const struct region_sample *sample, const struct ls_yolo_box *truth,
+                          double difference)
 {
-    return fmin(fmax(difference, -1), 1);
+    const struct ls_region_attr *attr = sample->attr;
+    const double weight = (double)attr->place;
+    if (attr->score == LS_REGION_SCORE_FOCUSED)
+        return -weight * fmin(fmax(difference, -1), 1);
+    const double size = attr->score == LS_REGION_SCORE_ONE ? 2 - truth->w * truth->h : 1;
+    return -weight * size * difference;
 }
 
-static void learn_place(const struct region_sample *sample, const struct region_cell *cell,
-                        const struct region_box *truth)
+static void learn_place(const struct region_sample *sample, const struct ls_yolo_cell *cell,
+                        const struct ls_yolo_box *truth)
 {
-    const struct region_box anchor = anchor_of(sample, cell->anchor);
-    const double weight = (double)sample->attr->place;
-    const double centre[] = {truth->x * (double)sample->columns - (double)cell->column,
-                             truth->y * (double)sample->rows - (double)cell->row};
+    const struct ls_yolo_box anchor = anchor_of(sample, cell->anchor);
+    const double centre[] = {truth->x * (double)sample->planes.columns - (double)cell->column,
+                             truth->y * (double)sample->planes.rows - (double)cell->row};
     const double size[] = {Sleef_cinz_logd1_u10purec(truth->w / anchor.w),
                            Sleef_cinz_logd1_u10purec(truth->h / anchor.h)};
     for (int k = 0; k < 2; k++) {
-        const double at = sigmoid(predicted(sample, cell, k));
-        *slope_of(sample, cell, k) = (float)(-weight * limit(centre[k] - at) * at * (1 - at));
+        const double at = ls_yolo_sigmoid(predicted(sample, cell, k));
+        *slope_of(sample, cell, k) =
+            (float)(place_slope(sample, truth, centre[k] - at) * at * (1 - at));
         *slope_of(sample, cell, 2 + k) =
-            (float)(-weight * limit(size[k] - predicted(sample, cell, 2 + k)));
+            (float)place_slope(sample, truth, size[k] - predicted(sample, cell, 2 + k));
     }
 }
 
-/* Something of this class is there. */
-static void learn_object(const struct region_sample *sample, const struct region_cell *cell,
-                         int64_t class)
+/* What the score of an object learns. */
+static double object_slope(const struct region_sample *sample, const struct ls_yolo_cell *cell,
+                           const struct ls_yolo_box *truth)
 {
     const struct ls_region_attr *attr = sample->attr;
-    const double object = sigmoid(predicted(sample, cell, PLACE)), miss = 1 - object;
-    double largest = predicted(sample, cell, PLACE + 1), sum = 0;
+    const double object = ls_yolo_sigmoid(predicted(sample, cell, LS_YOLO_OBJECT));
+    const double miss = 1 - object;
+    if (attr->score == LS_REGION_SCORE_FOCUSED)
+        return -2 * (double)attr->object * miss * miss * miss * object * miss;
+    const struct ls_yolo_box box = box_of(sample, cell);
+    const double wanted = attr->score == LS_REGION_SCORE_ONE ? 1 : ls_yolo_overlap(&box, truth);
+    return -(double)attr->object * (wanted - object) * object * miss;
+}
+
+/* Something of this class is there. */
+static void learn_object(const struct region_sample *sample, const struct ls_yolo_cell *cell,
+                         const struct ls_yolo_box *truth, int64_t class)
+{
+    const struct ls_region_attr *attr = sample->attr;
+    double largest = predicted(sample, cell, LS_YOLO_CLASSES), sum = 0;
     for (int64_t c = 1; c < attr->classes; c++)
-        largest = fmax(largest, predicted(sample, cell, PLACE + 1 + c));
+        largest = fmax(largest, predicted(sample, cell, LS_YOLO_CLASSES + c));
     for (int64_t c = 0; c < attr->classes; c++)
-        sum += Sleef_cinz_expd1_u10purec(predicted(sample, cell, PLACE + 1 + c) - largest);
-    *slope_of(sample, cell, PLACE) =
-        (float)(-2 * (double)attr->object * miss * miss * miss * object * miss);
+        sum += Sleef_cinz_expd1_u10purec(predicted(sample, cell, LS_YOLO_CLASSES + c) - largest);
+    *slope_of(sample, cell, LS_YOLO_OBJECT) = (float)object_slope(sample, cell, truth);
     for (int64_t c = 0; c < attr->classes; c++) {
-        const double score = predicted(sample, cell, PLACE + 1 + c) - largest;
+        const double score = predicted(sample, cell, LS_YOLO_CLASSES + c) - largest;
         const double wanted = c == class ? 1 : 0;
-        *slope_of(sample, cell, PLACE + 1 + c) =
+        *slope_of(sample, cell, LS_YOLO_CLASSES + c) =
             (float)((double)attr->kind * (Sleef_cinz_expd1_u10purec(score) / sum - wanted));
     }
 }
@@ -202,20 +158,21 @@ static bool learn_sample(const struct region_sample *sample)
     const struct ls_region_attr *attr = sample->attr;
     bool good = true;
     for (int a = 0; a < attr->anchors; a++)
-        for (int64_t i = 0; i < sample->rows * sample->columns; i++) {
-            const struct region_cell cell =
-                cell_of(sample, i / sample->columns, i % sample->columns, a);
+        for (int64_t i = 0; i < sample->planes.rows * sample->planes.columns; i++) {
+            const struct ls_yolo_cell cell = ls_yolo_cell_at(
+                &sample->planes, i / sample->planes.columns, i % sample->planes.columns, a);
             learn_nothing(sample, &cell);
         }
     for (int64_t t = 0; t < attr->objects; t++) {
-        struct region_box truth;
-        if (!read_truth(sample, t, &truth))
+        struct ls_yolo_box truth;
+        if (!ls_yolo_truth(sample->truths + t * LS_YOLO_TRUE_BOX, &truth))
             continue;
-        const int64_t class = ls_label_class(sample->truths[t * TRUE_BOX + 1] - 1, attr->classes);
-        const struct region_cell cell = find_cell(sample, &truth);
+        const int64_t class =
+            ls_label_class(sample->truths[t * LS_YOLO_TRUE_BOX + 1] - 1, attr->classes);
+        const struct ls_yolo_cell cell = find_cell(sample, &truth);
         good = good && class >= 0;
         learn_place(sample, &cell, &truth);
-        learn_object(sample, &cell, class);
+        learn_object(sample, &cell, &truth, class);
     }
     return good;
 }
@@ -229,11 +186,12 @@ static void region(const struct ls_defined_call *call)
     memset(call->out[0], 0, ls_value_bytes(call->op->output[0]));
     for (int64_t n = 0; n < x->dim[0]; n++) {
         const struct region_sample sample = {.attr = attr,
-                                             .rows = x->dim[2],
-                                             .columns = x->dim[3],
-                                             .x = (const float *)call->in[0] + n * size,
+                                             .planes = {.x = (const float *)call->in[0] + n * size,
+                                                        .rows = x->dim[2],
+                                                        .columns = x->dim[3],
+                                                        .classes = attr->classes},
                                              .truths = (const float *)call->in[1] +
-                                                       n * attr->objects * TRUE_BOX,
+                                                       n * attr->objects * LS_YOLO_TRUE_BOX,
                                              .slope = (float *)call->out[0] + n * size};
         sums.bad_label = !learn_sample(&sample) || sums.bad_label;
         for (int64_t i = 0; i < size; i++)
@@ -244,7 +202,7 @@ static void region(const struct ls_defined_call *call)
 
 static void region_backward(const struct ls_defined_call *call)
 {
-    const double factor = ls_loss_scale(&call->op->attr.region.loss, call->context);
+    const double factor = ls_loss_scale(&call->op->attr.loss, call->context);
     const float *slope = call->in[0];
     float *dx = call->out[0];
     for (int64_t i = 0; i < ls_shape_size(&call->op->output[0]->shape); i++)

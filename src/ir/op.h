@@ -213,14 +213,43 @@ struct ls_multibox_attr {
     int metric_offset; /* [sum, count]; COUNT_MATCHES: [count] */
 };
 
-/* YOLO's loss; see layers/region_loss.c. */
+/* What the score of a found object learns, see layers/region_loss.c: to be 1, the more the further
+ * it is from it; 1; or how far its box and the true one overlap. */
+enum ls_region_score { LS_REGION_SCORE_FOCUSED, LS_REGION_SCORE_ONE, LS_REGION_SCORE_OVERLAP };
+
+/* YOLOv2's loss; see layers/region_loss.c. */
 struct ls_region_attr {
     struct ls_loss_attr loss;
+    enum ls_region_score score;
     int anchors;
     int64_t classes, objects;  /* rows of true boxes a sample */
     const float *anchor_sizes; /* width and height of each, in positions, of the definition */
     bool by_anchor;
     float object, no_object, kind, place, threshold;
+};
+
+/* YOLOv3's loss; see layers/yolov3.c. Numbers of anchors are those of `biases`. */
+struct ls_yolo_attr {
+    struct ls_loss_attr loss;
+    int anchors, all;         /* of this bottom; of all bottoms */
+    const uint32_t *mask;     /* which those of this bottom are, of the definition */
+    const float *biases;      /* width and height of each of all, in pixels, of the definition */
+    double step;              /* pixels from one position to the next */
+    int64_t classes, objects; /* rows of true boxes a sample */
+    float object, kind, place, threshold, also, smoothing; /* also: other anchors from here on */
+    bool logistic; /* the gradient goes through the logistic function */
+};
+
+/* What YOLO's nets have found; see layers/yolo_output.c. Each input has the planes of `anchors`
+ * anchors. */
+struct ls_yolo_output_attr {
+    int anchors;
+    const uint32_t *mask;  /* which of `biases`, input by input; NULL: all, in each input */
+    const float *biases;   /* width and height, in pixels */
+    const uint32_t *steps; /* pixels from one position to the next, by input; NULL: 1 */
+    int64_t classes, keep; /* rows of a sample in the top */
+    bool softmax;          /* scores of classes; else each by itself */
+    float threshold, nms_threshold;
 };
 
 struct ls_detection_attr {
@@ -364,6 +393,8 @@ struct ls_op {
         struct ls_record_attr record;
         struct ls_multibox_attr multibox;
         struct ls_region_attr region;
+        struct ls_yolo_attr yolo;
+        struct ls_yolo_output_attr yolo_output;
         struct ls_detection_attr detection;
         struct ls_constant_attr constant;
         struct ls_window window; /* IM2COL, COL2IM */

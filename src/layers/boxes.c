@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/boxes.h"
 
-enum { BOX = 4, TRUE_BOX = 8 };
+#include <math.h>
+
+enum { BOX = 4, TRUE_BOX = 8, YOLO = 5 /* numbers of an anchor, without classes */ };
 
 int ls_boxes_check_classes(const struct ls_layer *layer, struct ls_error *error,
                            const void *message, bool given, uint32_t classes)
@@ -57,6 +59,45 @@ int ls_boxes_check_truths(const struct ls_layer *layer, struct ls_error *error, 
         return 0;
     return ls_layer_fail_shape(layer, error, bottom,
                                "have rows of 8 numbers, one for each true box");
+}
+
+int ls_boxes_check_anchors(const struct ls_layer *layer, struct ls_error *error,
+                           const void *message, const float *sizes, size_t given, int64_t count)
+{
+    if (given != 2 * (size_t)count)
+        return ls_layer_fail(layer, error, message, given > 0 ? "biases" : NULL,
+                             "give a width and a height for each anchor",
+                             "%zu biases for %lld anchors; there must be two for each", given,
+                             (long long)count);
+    for (size_t i = 0; i < given; i++)
+        if (!(sizes[i] > 0 && isfinite(sizes[i])))
+            return ls_layer_fail(layer, error, message, "biases", NULL,
+                                 "the size %g of an anchor must be a number above 0",
+                                 (double)sizes[i]);
+    return 0;
+}
+
+int ls_boxes_check_planes(const struct ls_layer *layer, struct ls_error *error, int bottom,
+                          int64_t anchors, int64_t classes)
+{
+    const struct ls_shape *x = &layer->bottom[bottom]->shape;
+    const int64_t planes = anchors * (YOLO + classes);
+    char text[160];
+    LS_TRY(ls_layer_check_samples(layer, error, bottom));
+    if (x->rank == 4 && x->dim[1] == planes)
+        return 0;
+    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                         "its bottom '%s' must have 4 axes with %lld channels (%lld anchors, 5 "
+                         "numbers and %lld classes each), but is %s",
+                         layer->bottom[bottom]->name, (long long)planes, (long long)anchors,
+                         (long long)classes, ls_shape_text(x, text, sizeof text));
+}
+
+void ls_boxes_note_side(const struct ls_layer *layer, int bottom, bool given, uint32_t side)
+{
+    const struct ls_shape *x = &layer->bottom[bottom]->shape;
+    if (given && (x->dim[2] != side || x->dim[3] != side))
+        ls_graph_ignore(layer->graph, layer, "side");
 }
 
 enum ls_box_code ls_boxes_code(Lockstep__PriorBoxParameter__CodeType code)

@@ -20,9 +20,16 @@
  *                         one by more than `thresh`
  *
  * and the loss that is shown is the sum of the squares of these numbers; both are divided by N.
- * (Redmon, Farhadi: YOLO9000, better, faster, stronger; 2016. The region_loss_param and the rules
- * of Intel's fork of Caffe, whose gradients are not the slopes of its loss, either; there the loss
- * that is shown is not divided. softmax_tree and class_map are refused.)
+ * These are the rules of Intel's fork of Caffe (whose gradients are not the slopes of its loss,
+ * either; there the loss that is shown is not divided), which reads no `rescore`. Where it is given
+ * the rules are Darknet's, as MobileNet-YOLO's fork has them: d is the difference itself, and
+ *
+ *   where a box belongs   t_o: -object_scale (wanted - o) o (1 - o)
+ *
+ * with `wanted` the overlap of the predicted box and the true one; with rescore: 0 it is 1, and
+ * coord_scale is multiplied by 2 - w h. (In that fork boxes learn the sizes of their anchors for
+ * the first 12,800 samples, too; not here.) softmax_tree and class_map are refused. (Redmon,
+ * Farhadi: YOLO9000, better, faster, stronger; 2016.)
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
@@ -64,6 +71,9 @@ static int check_numbers(const struct ls_layer *layer, struct ls_error *error)
     if (p->coords != PLACE)
         return ls_layer_fail(layer, error, p, "coords", NULL,
                              "coords %u: a box has 4 numbers for its place", p->coords);
+    if (p->softmax == 0)
+        return ls_layer_fail(layer, error, p, "softmax", "leave it out, or see layer type Yolov3",
+                             "softmax: 0: classes always go through a softmax");
     if (p->softmax_tree != NULL && p->softmax_tree[0] != '\0')
         return ls_layer_fail(layer, error, p, "softmax_tree", "leave it out: classes have no order",
                              "trees of classes are not supported");
@@ -81,37 +91,22 @@ static int check_anchors(const struct ls_layer *layer, struct ls_error *error)
         return ls_layer_fail(layer, error, p, anchors ? "num_class" : "num", NULL,
                              anchors ? "num_class must be 1 to 2147483647"
                                      : "num, the anchors, must be 1 to 32767");
-    if (p->n_biases != 2 * (size_t)p->num)
-        return ls_layer_fail(layer, error, p, p->n_biases > 0 ? "biases" : NULL,
-                             "give a width and a height for each anchor",
-                             "%zu biases for %u anchors; there must be two for each", p->n_biases,
-                             p->num);
-    for (size_t i = 0; i < p->n_biases; i++)
-        if (!(p->biases[i] > 0 && isfinite(p->biases[i])))
-            return ls_layer_fail(layer, error, p, "biases", NULL,
-                                 "the size %g of an anchor must be a number above 0",
-                                 (double)p->biases[i]);
-    return 0;
+    return ls_boxes_check_anchors(layer, error, p, p->biases, p->n_biases, p->num);
 }
 
 static int check_planes(const struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__RegionLossParameter *p = param_of(layer);
-    const struct ls_shape *x = &layer->bottom[0]->shape;
-    const int64_t planes = (int64_t)p->num * (PLACE + 1 + (int64_t)p->num_class);
-    char text[160];
-    LS_TRY(ls_layer_check_samples(layer, error, 0));
-    if (x->rank != 4 || x->dim[1] != planes)
-        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                             "its bottom '%s' must have 4 axes with %lld channels (%u anchors, 5 "
-                             "numbers and %u classes each), but is %s",
-                             layer->bottom[0]->name, (long long)planes, p->num, p->num_class,
-                             ls_shape_text(x, text, sizeof text));
-    if (p->has_side && (x->dim[2] != p->side || x->dim[3] != p->side))
-        return ls_layer_fail(layer, error, p, "side", "leave it out",
-                             "side is %u, but '%s' has %lld x %lld positions", p->side,
-                             layer->bottom[0]->name, (long long)x->dim[2], (long long)x->dim[3]);
+    LS_TRY(ls_boxes_check_planes(layer, error, 0, p->num, p->num_class));
+    ls_boxes_note_side(layer, 0, p->has_side, p->side);
     return 0;
+}
+
+static enum ls_region_score score_of(const Lockstep__RegionLossParameter *p)
+{
+    if (!p->has_rescore)
+        return LS_REGION_SCORE_FOCUSED;
+    return p->rescore != 0 ? LS_REGION_SCORE_OVERLAP : LS_REGION_SCORE_ONE;
 }
 
 static int setup(struct ls_layer *layer, struct ls_error *error)
@@ -125,7 +120,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(numbers);
     LS_TRY(check_planes(layer, error));
     LS_TRY(ls_boxes_check_truths(layer, error, 1, &objects));
-    state->attr = (struct ls_region_attr){.anchors = (int)p->num,
+    state->attr = (struct ls_region_attr){.score = score_of(p),
+                                          .anchors = (int)p->num,
                                           .classes = p->num_class,
                                           .objects = objects / layer->bottom[1]->rows,
                                           .anchor_sizes = p->biases,
@@ -165,7 +161,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
     struct ls_op *op =
         ls_layer_emit_gradient(layer, 0, LS_OP_REGION_LOSS_BACKWARD, &state->slope, 1);
     if (op != NULL)
-        op->attr.region = state->attr;
+        op->attr.loss = state->loss.attr;
     return 0;
 }
 

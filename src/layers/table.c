@@ -87,7 +87,10 @@
     LAYER(threshold)                                                                               \
     LAYER(tile)                                                                                    \
     LAYER(upsample)                                                                                \
-    LAYER(window_data)
+    LAYER(window_data)                                                                             \
+    LAYER(yolo_output)                                                                             \
+    LAYER(yolov3)                                                                                  \
+    LAYER(yolov3_output)
 
 #define LAYER_DECLARE(name) extern const struct ls_layer_type ls_layer_##name;
 #define LAYER_ENTRY(name)   &ls_layer_##name,

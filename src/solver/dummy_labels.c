@@ -48,6 +48,7 @@ static const struct {
     {"MultiBoxLoss", 3, USE_BOXES},
     {"DetectionEvaluate", 1, USE_BOXES},
     {"RegionLoss", 1, USE_BOXES},
+    {"Yolov3", 1, USE_BOXES},
     {"Silence", 0, USE_NOTHING},
     {"Slice", 0, USE_PASS},
     {"Split", 0, USE_PASS},
@@ -172,6 +173,8 @@ static int64_t box_classes(const Lockstep__LayerParameter *layer)
         return layer->multibox_loss_param->num_classes;
     if (layer->detection_evaluate_param != NULL)
         return layer->detection_evaluate_param->num_classes;
+    if (layer->yolov3_param != NULL)
+        return (int64_t)layer->yolov3_param->num_class + 1;
     return layer->region_loss_param != NULL ? (int64_t)layer->region_loss_param->num_class + 1 : 0;
 }
 

@@ -101,6 +101,16 @@ solver boxes
 says 0 "data 6 x 3 x 16 x 16, boxes 6 x 1 x 4 x 8 (boxes of classes 1 to 3)" plan --model boxes.prototxt
 exact boxes
 
+# The same of YOLOv3's loss, and what no rule of it reads.
+sed 's/"RegionLoss"/"Yolov3"/; s/region_loss_param { side: 4/yolov3_param { side: 5 noobject_scale: 0.5 object_scale: 5/
+    s/biases: .*/biases: [4, 4, 9, 9, 2, 2] mask: [0, 1] } }/' boxes.prototxt >yolo.prototxt
+solver yolo
+says 0 "data 6 x 3 x 16 x 16, boxes 6 x 1 x 4 x 8 (boxes of classes 1 to 3)" plan --model yolo.prototxt
+for field in side noobject_scale object_scale; do
+    says 0 "loss: $field is ignored, for a Yolov3 layer does not read it" plan --model yolo.prototxt
+done
+exact yolo
+
 # A net whose data are of the training alone is planned as one; --phase chooses.
 sed 's/type: "Data"/type: "Data" include { phase: TRAIN }/' classes.prototxt >learned.prototxt
 says 0 'Net "train"' plan --model learned.prototxt

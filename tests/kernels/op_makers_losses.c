@@ -118,38 +118,99 @@ void make_pair_loss(struct op_scene *scene)
 }
 
 /* Some rows are empty. */
+/* Rows of true boxes, some of them empty. */
+static void put_truths(struct op_scene *scene, int64_t samples, int64_t objects, int64_t classes)
+{
+    float *rows = scene_in(scene, shape_of(3, samples, objects, 8, 0), 0, 0.5F);
+    for (int64_t i = 0; i < samples * objects; i++) {
+        rows[i * 8] = (float)scene_draw(scene, -1, 2);
+        rows[i * 8 + 1] = (float)scene_draw(scene, 1, classes);
+        rows[i * 8 + 5] += 0.5F;
+        rows[i * 8 + 6] += 0.5F;
+    }
+}
+
 void make_region(struct op_scene *scene)
 {
     static const float sizes[] = {1, 1.5F, 2.5F, 0.75F};
     struct ls_region_attr *attr = &scene->op.attr.region;
-    *attr = (struct ls_region_attr){.loss = {.normalization = LS_NORM_BATCH_SIZE,
-                                             .normalizer = (int)scene_draw(scene, -1, 0),
-                                             .loss_weight = 0.5F},
-                                    .anchors = (int)scene_draw(scene, 1, 2),
-                                    .classes = scene_draw(scene, 1, 3),
-                                    .objects = scene_draw(scene, 1, 4),
-                                    .anchor_sizes = sizes,
-                                    .by_anchor = scene_draw(scene, 0, 1),
-                                    .object = 5,
-                                    .no_object = 0.5F,
-                                    .kind = 1,
-                                    .place = 2,
-                                    .threshold = 0.5F};
+    *attr = (struct ls_region_attr){
+        .loss = {.normalization = LS_NORM_BATCH_SIZE,
+                 .normalizer = (int)scene_draw(scene, -1, 0),
+                 .loss_weight = 0.5F},
+        .score = (enum ls_region_score)scene_draw(scene, 0, LS_REGION_SCORE_OVERLAP),
+        .anchors = (int)scene_draw(scene, 1, 2),
+        .classes = scene_draw(scene, 1, 3),
+        .objects = scene_draw(scene, 1, 4),
+        .anchor_sizes = sizes,
+        .by_anchor = scene_draw(scene, 0, 1),
+        .object = 5,
+        .no_object = 0.5F,
+        .kind = 1,
+        .place = 2,
+        .threshold = 0.5F};
     const struct ls_shape x =
         shape_of(4, scene_draw(scene, 1, 3), attr->anchors * (5 + attr->classes),
                  scene_draw(scene, 1, 4), scene_draw(scene, 1, 4));
     scene_in(scene, x, -2, 2);
-    if (scene->op.kind == LS_OP_REGION_LOSS) {
-        const struct ls_shape boxes = shape_of(3, x.dim[0], attr->objects, 8, 0);
-        float *rows = scene_in(scene, boxes, 0, 0.5F);
-        for (int64_t i = 0; i < x.dim[0] * attr->objects; i++) {
-            rows[i * 8] = (float)scene_draw(scene, -1, 2);
-            rows[i * 8 + 1] = (float)scene_draw(scene, 1, attr->classes);
-            rows[i * 8 + 5] += 0.5F;
-            rows[i * 8 + 6] += 0.5F;
-        }
-    }
+    if (scene->op.kind == LS_OP_REGION_LOSS)
+        put_truths(scene, x.dim[0], attr->objects, attr->classes);
     scene_out(scene, x);
+}
+
+void make_yolo(struct op_scene *scene)
+{
+    static const float sizes[] = {20, 30, 50, 15, 90, 60, 10, 12};
+    static const uint32_t mask[] = {2, 0, 1};
+    struct ls_yolo_attr *attr = &scene->op.attr.yolo;
+    *attr = (struct ls_yolo_attr){.loss = {.normalization = LS_NORM_BATCH_SIZE,
+                                           .normalizer = (int)scene_draw(scene, -1, 0),
+                                           .loss_weight = 0.5F},
+                                  .anchors = (int)scene_draw(scene, 1, 3),
+                                  .all = (int)scene_draw(scene, 3, 4),
+                                  .mask = mask,
+                                  .biases = sizes,
+                                  .step = (double)scene_draw(scene, 10, 32),
+                                  .classes = scene_draw(scene, 1, 3),
+                                  .objects = scene_draw(scene, 1, 4),
+                                  .object = 5,
+                                  .kind = 1,
+                                  .place = 2,
+                                  .threshold = 0.5F,
+                                  .also = (float)scene_draw(scene, 1, 10) / 10,
+                                  .smoothing = (float)scene_draw(scene, 0, 2) / 10,
+                                  .logistic = scene_draw(scene, 0, 1)};
+    const struct ls_shape x =
+        shape_of(4, scene_draw(scene, 1, 3), attr->anchors * (5 + attr->classes),
+                 scene_draw(scene, 1, 4), scene_draw(scene, 1, 4));
+    scene_in(scene, x, -2, 2);
+    put_truths(scene, x.dim[0], attr->objects, attr->classes);
+    scene_out(scene, x);
+}
+
+void make_yolo_output(struct op_scene *scene)
+{
+    static const float sizes[] = {20, 30, 50, 15, 90, 60, 10, 12};
+    static const uint32_t mask[] = {2, 0, 1, 3}, steps[] = {32, 16};
+    const bool masked = scene_draw(scene, 0, 1);
+    const int inputs = (int)scene_draw(scene, 1, 2);
+    const int64_t samples = scene_draw(scene, 1, 3);
+    struct ls_yolo_output_attr *attr = &scene->op.attr.yolo_output;
+    *attr = (struct ls_yolo_output_attr){.anchors = (int)scene_draw(scene, 1, 2),
+                                         .mask = masked ? mask : NULL,
+                                         .biases = sizes,
+                                         .steps = masked ? steps : NULL,
+                                         .classes = scene_draw(scene, 1, 4),
+                                         .keep = scene_draw(scene, 1, 9),
+                                         .softmax = !masked,
+                                         .threshold = (float)scene_draw(scene, 0, 3) / 10,
+                                         .nms_threshold = (float)scene_draw(scene, 1, 11) / 10};
+    for (int i = 0; i < inputs; i++)
+        scene_in(scene,
+                 shape_of(4, samples, attr->anchors * (5 + attr->classes), scene_draw(scene, 1, 4),
+                          scene_draw(scene, 1, 4)),
+                 -2, 2);
+    scene_out(scene, shape_of(3, samples, attr->keep, 7, 0));
 }
 
 void make_infogain(struct op_scene *scene)

@@ -36,7 +36,7 @@ def iou(a, b):
     return wide * high / (a[2] * a[3] + b[2] * b[3] - wide * high)
 
 
-def gradient(x, truths, bias_match):
+def gradient(x, truths, bias_match, rescore=None):
     """d[a, k, row, column] of one sample."""
     d = np.zeros_like(x)
     real = [(c - 1, ((l + r) / 2, (t + b) / 2, r - l, b - t)) for c, l, t, r, b in truths if c > 0]
@@ -58,20 +58,25 @@ def gradient(x, truths, bias_match):
         fits = [iou((0, 0, w, h), (0, 0, t[2], t[3])) for w, h in sizes]
         a = int(np.argmax(fits))
         v = x[a, :, j, i]
+        limit = 1 if rescore is None else np.inf
+        scale = PLACE * (2 - t[2] * t[3] if rescore == 0 else 1)
         for k, wanted in enumerate((t[0] * W - i, t[1] * H - j)):
             p = s(v[k])
-            d[a, k, j, i] = -PLACE * np.clip(wanted - p, -1, 1) * p * (1 - p)
+            d[a, k, j, i] = -scale * np.clip(wanted - p, -limit, limit) * p * (1 - p)
         for k, wanted in enumerate((np.log(t[2] * W / ANCHORS[a][0]), np.log(t[3] * H / ANCHORS[a][1]))):
-            d[a, 2 + k, j, i] = -PLACE * np.clip(wanted - v[2 + k], -1, 1)
+            d[a, 2 + k, j, i] = -scale * np.clip(wanted - v[2 + k], -limit, limit)
         o = s(v[4])
-        d[a, 4, j, i] = -2 * OBJECT * (1 - o) ** 4 * o
+        if rescore is None:
+            d[a, 4, j, i] = -2 * OBJECT * (1 - o) ** 4 * o
+        else:
+            d[a, 4, j, i] = -OBJECT * ((iou(box(a, j, i), t) if rescore else 1) - o) * o * (1 - o)
         scores = np.exp(v[5:]) / np.exp(v[5:]).sum()
         scores[kind] -= 1
         d[a, 5:, j, i] = KIND * scores
     return d
 
 
-for bias_match in (True, False):
-    d = np.stack([gradient(x, t, bias_match) for x, t in zip(numbers(), TRUTHS)]).reshape(-1)
+for bias_match, rescore in ((True, None), (False, None), (True, 0), (True, 1)):
+    d = np.stack([gradient(x, t, bias_match, rescore) for x, t in zip(numbers(), TRUTHS)]).reshape(-1)
     weights = np.arange(d.size) % 17 - 8
-    print(bias_match, "%.9g, %.9g, %.9g, %d" % ((d * d).sum(), d.sum(), (d * weights).sum(), (d != 0).sum()))
+    print(bias_match, rescore, "%.9g, %.9g, %.9g, %d" % ((d * d).sum(), d.sum(), (d * weights).sum(), (d != 0).sum()))

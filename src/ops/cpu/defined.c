@@ -64,3 +64,5 @@ DEFINED_KERNEL(embed_weights, LS_OP_EMBED_WEIGHTS, LS_BITS_DEFINED, "embed backw
 DEFINED_KERNEL(region_loss, LS_OP_REGION_LOSS, LS_BITS_DEFINED, "region loss");
 DEFINED_KERNEL(region_loss_backward, LS_OP_REGION_LOSS_BACKWARD, LS_BITS_DEFINED,
                "region loss backward");
+DEFINED_KERNEL(yolo_loss, LS_OP_YOLO_LOSS, LS_BITS_DEFINED, "YOLO loss");
+DEFINED_KERNEL(yolo_output, LS_OP_YOLO_OUTPUT, LS_BITS_DEFINED, "YOLO output");

@@ -94,6 +94,8 @@
     K(multibox_loss)                                                                               \
     K(region_loss)                                                                                 \
     K(region_loss_backward)                                                                        \
+    K(yolo_loss)                                                                                   \
+    K(yolo_output)                                                                                 \
     K(multibox_loss_backward)                                                                      \
     K(count_matches)                                                                               \
     K(detection_output)                                                                            \

@@ -5,6 +5,9 @@
 #define LAYER(type) "name: 'l' type: '" type "' "
 #define XY          "bottom: 'x' top: 'y' "
 #define REGION      LAYER("RegionLoss") XL "region_loss_param { "
+#define YOLO        LAYER("Yolov3") XL "yolov3_param { "
+#define YOLO_V2     LAYER("YoloDetectionOutput") XY "yolo_detection_output_param { "
+#define YOLO_V3     LAYER("Yolov3DetectionOutput") XY "yolov3_detection_output_param { "
 #define XL          "bottom: 'x' bottom: 'l' top: 'y' "
 #define XLS         "bottom: 'x' bottom: 'l' bottom: 's' top: 'y' "
 #define MULTIBOX                                                                                   \
@@ -33,8 +36,6 @@ static const struct error_case {
      "each), "
      "but is 4 8 3 3 (288)",
      NULL},
-    {REGION "num: 1 num_class: 2 biases: [1, 1]\n  side: 4 }", "4x7x3x3 4x2x8",
-     "l: side is 4, but 'x' has 3 x 3 positions", "2:3"},
     {REGION "num: 0 }", "4x7x3x3 4x2x8", "l: num, the anchors, must be 1 to 32767", NULL},
     {REGION "num: 1 num_class: 0 }", "4x7x3x3 4x2x8", "l: num_class must be 1 to 2147483647", NULL},
     {REGION "coords: 5 num: 1 num_class: 2 biases: [1, 1] }", "4x7x3x3 4x2x8",
@@ -45,6 +46,60 @@ static const struct error_case {
      "l: trees of classes are not supported", NULL},
     {REGION "class_map: 'm' num: 1 num_class: 2 biases: [1, 1] }", "4x7x3x3 4x2x8",
      "l: a map of classes is not supported", NULL},
+    {REGION "softmax: 0 num: 1 num_class: 2 biases: [1, 1] }", "4x7x3x3 4x2x8",
+     "l: softmax: 0: classes always go through a softmax", NULL},
+
+    {YOLO "num_class: 0 }", "4x14x3x3 4x2x8", "l: num_class must be 1 to 2147483647", NULL},
+    {YOLO "num_class: 2 anchors_scale: 0 }", "4x14x3x3 4x2x8",
+     "l: anchors_scale must be 1 to 32767 pixels", NULL},
+    {YOLO "num_class: 2 }", "4x14x3x3 4x2x8", "l: 0 biases; there must be 2 to 32767", NULL},
+    {YOLO "num_class: 2 biases: [1, 2, 3] }", "4x14x3x3 4x2x8",
+     "l: 3 biases for 2 anchors; there must be two for each", NULL},
+    {YOLO "num_class: 2 num: 1 biases: [1, inf] mask: 0 }", "4x7x3x3 4x2x8",
+     "l: the size inf of an anchor must be a number above 0", NULL},
+    {YOLO "num_class: 2 num: 2 biases: [1, 2, 3, 4] mask: 0 }", "4x14x3x3 4x2x8",
+     "l: mask names 1 anchors, but num is 2", NULL},
+    {YOLO "num_class: 2 num: 2 biases: [1, 2, 3, 4]\n mask: [0, 2] }", "4x14x3x3 4x2x8",
+     "l: mask names anchor 2, but there are 2, from 0", "2:9"},
+    {YOLO "num_class: 2 num: 2 biases: [1, 2, 3, 4] mask: [1, 1] }", "4x14x3x3 4x2x8",
+     "l: mask names anchor 1 twice", NULL},
+    {YOLO "num_class: 2 num: 1 biases: [1, 2] mask: 0 }", "4x8x3x3 4x2x8",
+     "l: its bottom 'x' must have 4 axes with 7 channels (1 anchors, 5 numbers and 2 classes "
+     "each), "
+     "but is 4 8 3 3 (288)",
+     NULL},
+    {YOLO "num_class: 2 num: 1 biases: [1, 2] mask: 0 coord_scale: nan }", "4x7x3x3 4x2x8",
+     "l: coord_scale must be a finite number", NULL},
+    {YOLO "num_class: 2 num: 1 biases: [1, 2] mask: 0 label_smooth_eps: 1 }", "4x7x3x3 4x2x8",
+     "l: label_smooth_eps must be at least 0 and less than 1", NULL},
+    {YOLO "num_class: 2 num: 1 biases: [1, 2] mask: 0 iou_loss: GIOU }", "4x7x3x3 4x2x8",
+     "l: losses of overlaps are not supported", NULL},
+    {YOLO "num_class: 2 num: 1 biases: [1, 2] mask: 0 use_focal_loss: true }", "4x7x3x3 4x2x8",
+     "l: use_focal_loss: true is not supported", NULL},
+
+    {YOLO_V2 "num_classes: 0 }", "4x7x3x3", "l: num_classes must be 1 to 32767", NULL},
+    {YOLO_V2 "num_box: 0 }", "4x7x3x3", "l: num_box, the anchors, must be 1 to 32767", NULL},
+    {YOLO_V2 "keep_top_k: 0 }", "4x7x3x3", "l: keep_top_k must be 1 to 2147483647", NULL},
+    {YOLO_V2 "confidence_threshold: nan }", "4x7x3x3",
+     "l: confidence_threshold must be a finite number", NULL},
+    {YOLO_V2 "nms_threshold: 0 }", "4x7x3x3", "l: nms_threshold must be a number above 0", NULL},
+    {YOLO_V2 "coords: 5 }", "4x7x3x3", "l: coords 5: a box has 4 numbers for its place", NULL},
+    {YOLO_V2 "num_box: 1 num_classes: 2 biases: [1] }", "4x7x3x3",
+     "l: 1 biases for 1 anchors; there must be two for each", NULL},
+    {YOLO_V2 "num_box: 1 num_classes: 2 biases: [1, 1] }", "4x7x40000x40000",
+     "l: its bottoms have 3200000000 scores a sample; the limit is 2147483647", NULL},
+    {YOLO_V3 "num_box: 1 biases: [1, 1] }", "4x7x3x3",
+     "l: mask_group_num is 2, but there are 1 bottoms", NULL},
+    {YOLO_V3 "mask_group_num: 1 num_box: 1 biases: [1, 1] }", "4x7x3x3",
+     "l: mask names 0 anchors; there must be 1 for each of 1 bottoms", NULL},
+    {YOLO_V3 "mask_group_num: 1 num_box: 1 biases: [1, 1] mask: 1 }", "4x7x3x3",
+     "l: mask names anchor 1, but there are 1, from 0", NULL},
+    {YOLO_V3 "mask_group_num: 1 num_box: 1 biases: [1, 1] mask: 0 }", "4x7x3x3",
+     "l: 0 numbers of anchors_scale for 1 bottoms", NULL},
+    {YOLO_V3 "mask_group_num: 1 num_box: 1 biases: [1, 1] mask: 0 anchors_scale: 0 }", "4x7x3x3",
+     "l: anchors_scale must be 1 to 32767 pixels", NULL},
+    {YOLO_V3 "gaussian_box: true }", "4x7x3x3", "l: gaussian_box: true is not supported", NULL},
+
     {LAYER("HingeLoss") XL, "4x3 4x2", "l: 'l' must be one label a sample, but is 4 2 (8)", NULL},
     {LAYER("ContrastiveLoss") XLS, "4x3 4x2 4",
      "l: its bottoms must have equally many elements, but 'x' is 4 3 (12) and 'l' is 4 2 (8)",

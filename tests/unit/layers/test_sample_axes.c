@@ -5,6 +5,12 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "one_layer.h"
 
+#define YOLO                                                                                       \
+    "yolov3_param { num: 2 num_class: 2 biases: [9, 9, 5, 5, 2, 2] mask: [0, 2] iou_thresh: 1 }"
+#define YOLO_V2 "yolo_detection_output_param { num_box: 2 num_classes: 2 biases: [1, 1, 2, 2] }"
+#define YOLO_V3                                                                                    \
+    "yolov3_detection_output_param { num_box: 2 num_classes: 2 biases: [9, 9, 5, 5, 2, 2] "        \
+    "mask: [0, 2, 1, 0] anchors_scale: [32, 16] keep_top_k: 6 }"
 #define REGION      "region_loss_param { num: 2 num_class: 2 biases: [1, 1, 2, 2] }"
 #define LAYER(type) "name: 'l' type: '" type "' "
 #define XY          "bottom: 'x' top: 'y' "
@@ -402,6 +408,23 @@ static const struct axes_case {
 
     {LAYER("WindowData") "top: 'y' window_data_param { source: 's' batch_size: 4 }", "",
      "no: is not open"},
+
+    {LAYER("YoloDetectionOutput") XY YOLO_V2, "8x14x5x5", "8x1x100x7"},
+    {LAYER("YoloDetectionOutput") XLY YOLO_V2, "8x14x5x5 8x14x2x3", "8x1x124x7"},
+    {LAYER("YoloDetectionOutput") XY YOLO_V2, "8x14x5x5/2", "no: it must have one"},
+    {LAYER("YoloDetectionOutput") XY YOLO_V2, "14x8x5x5@1", "no: " NOT_IN_FRONT},
+    {LAYER("YoloDetectionOutput") XY YOLO_V2, "8x14x5x5?", "no: " NOT_IN_FRONT},
+
+    {LAYER("Yolov3") XLY YOLO, "8x14x5x5/2 8x6x8/2", "figure"},
+    {LAYER("Yolov3") XLY YOLO, "8x14x5x5 8x6x8/2", "no: " ALIKE},
+    {LAYER("Yolov3") XLY YOLO, "8x14x5x5 8x48", "no: rows of 8 numbers"},
+    {LAYER("Yolov3") XLY YOLO, "8x14x5x5 6x8x8@1", "no: " NOT_IN_FRONT},
+    {LAYER("Yolov3") XLY YOLO, "8x14x5x5? 8x6x8", "no: " NOT_IN_FRONT},
+
+    {LAYER("Yolov3DetectionOutput") XLY YOLO_V3, "8x14x5x5 8x14x9x9", "8x1x6x7"},
+    {LAYER("Yolov3DetectionOutput") XLY YOLO_V3, "8x14x5x5 14x8x9x9@1", "no: " NOT_IN_FRONT},
+    {LAYER("Yolov3DetectionOutput") XLY YOLO_V3, "8x14x5x5 8x14x9x9?", "no: " NOT_IN_FRONT},
+    {LAYER("Yolov3DetectionOutput") XLY YOLO_V3, "8x14x5x5 16x14x9x9/2", "no: " ALIKE},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

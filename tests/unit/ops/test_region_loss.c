@@ -21,11 +21,12 @@ struct expected {
     int64_t nonzero;
 };
 
-static void fill(struct op_scene *scene, bool by_anchor)
+static void fill(struct op_scene *scene, bool by_anchor, enum ls_region_score score)
 {
     scene->op.kind = LS_OP_REGION_LOSS;
     scene->op.attr.region = (struct ls_region_attr){
         .loss = {.normalization = LS_NORM_BATCH_SIZE, .normalizer = -1, .loss_weight = 1},
+        .score = score,
         .anchors = A,
         .classes = K,
         .objects = TRUTHS,
@@ -45,12 +46,13 @@ static void fill(struct op_scene *scene, bool by_anchor)
     scene_out(scene, shape);
 }
 
-static void check(const struct ls_device *device, bool by_anchor, const struct expected *expected)
+static void check(const struct ls_device *device, bool by_anchor, enum ls_region_score score,
+                  const struct expected *expected)
 {
     struct op_scene scene = {.round = 1, .normalizers = {1}};
     struct op_result result;
     struct expected got = {0};
-    fill(&scene, by_anchor);
+    fill(&scene, by_anchor, score);
     scene_run(&scene, device, &ls_layout_plain, &result);
     for (int64_t i = 0; i < ls_shape_size(&scene.out[0]->shape); i++) {
         got.sum += (double)result.out[0][i];
@@ -73,10 +75,14 @@ static void values_are_those_of_the_formulas(void **state)
     (void)state;
     static const struct expected by_anchor = {19.5370696, 1.55317989, 3.75857135, 67};
     static const struct expected by_prediction = {18.9111238, 3.26977528, -34.0384629, 68};
+    static const struct expected to_be_one = {85.5499633, 0.361850883, -13.3180924, 67};
+    static const struct expected overlap = {32.8701159, 2.95440086, -1.09869569, 67};
     const struct ls_device *const devices[] = {ls_device_default(), reference_device()};
     for (int d = 0; d < 2; d++) {
-        check(devices[d], true, &by_anchor);
-        check(devices[d], false, &by_prediction);
+        check(devices[d], true, LS_REGION_SCORE_FOCUSED, &by_anchor);
+        check(devices[d], false, LS_REGION_SCORE_FOCUSED, &by_prediction);
+        check(devices[d], true, LS_REGION_SCORE_ONE, &to_be_one);
+        check(devices[d], true, LS_REGION_SCORE_OVERLAP, &overlap);
     }
 }
 
@@ -88,7 +94,7 @@ static void a_box_of_no_class_makes_the_loss_nan(void **state)
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         struct op_scene scene = {.round = 1, .normalizers = {1}};
         struct op_result result;
-        fill(&scene, true);
+        fill(&scene, true, LS_REGION_SCORE_FOCUSED);
         scene.plain[scene.in[1]->index][1] = classes[i];
         scene_run(&scene, ls_device_default(), &ls_layout_plain, &result);
         /* NaN is not at least 0, so that its row is empty. */
@@ -106,7 +112,7 @@ static void boxes_at_the_border_have_a_position(void **state)
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         struct op_scene scene = {.round = 1, .normalizers = {1}};
         struct op_result result;
-        fill(&scene, true);
+        fill(&scene, true, LS_REGION_SCORE_FOCUSED);
         float *row = scene.plain[scene.in[1]->index];
         row[3] = row[4] = places[i] - 0.25F;
         row[5] = row[6] = places[i] + 0.25F;

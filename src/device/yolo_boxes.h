@@ -1,0 +1,105 @@
+/* Boxes as YOLO predicts them: each position of a plane has some, one for each anchor, in 5 +
+ * `classes` numbers each, which are planes apart: x, y, width, height, object, classes.
+ *
+ * True boxes are rows [item, label, instance, xmin, ymin, xmax, ymax, difficult], a fixed number of
+ * rows a sample; a row whose item or label is below 0 is empty.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DEVICE_YOLO_BOXES_H
+#define LS_DEVICE_YOLO_BOXES_H
+
+#include <math.h>
+#include <sleef.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LS_YOLO_TRUE_BOX = 8, LS_YOLO_OBJECT = 4, LS_YOLO_CLASSES = 5 };
+
+struct ls_yolo_box {
+    double x, y, w, h; /* the centre, and the size */
+};
+
+/* What is predicted of one sample. */
+struct ls_yolo_planes {
+    const float *x;
+    int64_t rows, columns, classes;
+};
+
+/* Of one anchor at one position: where the numbers of its planes are, `plane` apart. */
+struct ls_yolo_cell {
+    int64_t at, plane, row, column;
+    int anchor;
+};
+
+static inline struct ls_yolo_cell ls_yolo_cell_at(const struct ls_yolo_planes *planes, int64_t row,
+                                                  int64_t column, int anchor)
+{
+    const int64_t plane = planes->rows * planes->columns;
+    const int64_t each = (LS_YOLO_CLASSES + planes->classes) * plane;
+    return (struct ls_yolo_cell){.at = anchor * each + row * planes->columns + column,
+                                 .plane = plane,
+                                 .row = row,
+                                 .column = column,
+                                 .anchor = anchor};
+}
+
+/* Number k of a cell. */
+static inline double ls_yolo_number(const struct ls_yolo_planes *planes,
+                                    const struct ls_yolo_cell *cell, int64_t k)
+{
+    return (double)planes->x[cell->at + k * cell->plane];
+}
+
+static inline double ls_yolo_sigmoid(double x)
+{
+    return 1 / (1 + Sleef_cinz_expd1_u10purec(-x));
+}
+
+/* The box that a cell predicts with an anchor of this size. */
+static inline struct ls_yolo_box ls_yolo_box_of(const struct ls_yolo_planes *planes,
+                                                const struct ls_yolo_cell *cell,
+                                                const struct ls_yolo_box *anchor)
+{
+    return (struct ls_yolo_box){
+        ((double)cell->column + ls_yolo_sigmoid(ls_yolo_number(planes, cell, 0))) /
+            (double)planes->columns,
+        ((double)cell->row + ls_yolo_sigmoid(ls_yolo_number(planes, cell, 1))) /
+            (double)planes->rows,
+        Sleef_cinz_expd1_u10purec(ls_yolo_number(planes, cell, 2)) * anchor->w,
+        Sleef_cinz_expd1_u10purec(ls_yolo_number(planes, cell, 3)) * anchor->h};
+}
+
+/* Along one axis, how far two intervals around their centres are in both. */
+static inline double ls_yolo_shared(double a, double a_size, double b, double b_size)
+{
+    const double begin = fmax(a - a_size / 2, b - b_size / 2);
+    return fmin(a + a_size / 2, b + b_size / 2) - begin;
+}
+
+/* Intersection over union. */
+static inline double ls_yolo_overlap(const struct ls_yolo_box *a, const struct ls_yolo_box *b)
+{
+    const double width = ls_yolo_shared(a->x, a->w, b->x, b->w);
+    const double height = ls_yolo_shared(a->y, a->h, b->y, b->h);
+    if (!(width > 0 && height > 0))
+        return 0;
+    return width * height / (a->w * a->h + b->w * b->h - width * height);
+}
+
+/* Reads a row of a true box; false: the row is empty, or the box is. */
+static inline bool ls_yolo_truth(const float *row, struct ls_yolo_box *box)
+{
+    const double xmin = (double)row[3], ymin = (double)row[4];
+    const double xmax = (double)row[5], ymax = (double)row[6];
+    *box = (struct ls_yolo_box){(xmin + xmax) / 2, (ymin + ymax) / 2, xmax - xmin, ymax - ymin};
+    return row[0] >= 0 && row[1] >= 0 && box->w > 0 && box->h > 0;
+}
+
+/* Along an axis of `count` positions, that which a centre from 0 to 1 lies at; beyond the border
+ * the last one. */
+static inline int64_t ls_yolo_position(double centre, int64_t count)
+{
+    return (int64_t)fmin(fmax(floor(centre * (double)count), 0), (double)(count - 1));
+}
+
+#endif
