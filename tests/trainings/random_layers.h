@@ -16,6 +16,7 @@ struct random_net {
     int channels, height, width; /* of the data */
     int group;                   /* of most layers that normalise by the batch; 0: all of it */
     int grouped, others;         /* how many have that group, and another one */
+    bool mixes;                  /* the samples of a batch: it is one micro-batch */
 };
 
 struct blob {

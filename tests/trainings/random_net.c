@@ -2,6 +2,7 @@
 #include "trainings/random_net.h"
 
 #include "trainings/random_branches.h"
+#include "trainings/random_caffe.h"
 #include "trainings/random_losses.h"
 #include "trainings/random_volume.h"
 
@@ -9,6 +10,7 @@ void write_random_net_data(void)
 {
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 101, 11);
     write_cifar(ls_test_path("cifar.bin"), 61);
+    write_random_gains();
 }
 
 static void emit_source(struct random_net *net)
@@ -35,11 +37,12 @@ static void emit_source(struct random_net *net)
 
 static struct blob emit_data(struct random_net *net)
 {
-    static const char *const lasts[] = {"WRAP", "PARTIAL", "DROP"};
+    static const char *const lasts[] = {"WRAP", "DROP", "PARTIAL"};
     EMIT("layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n");
     emit_source(net);
     EMIT(" batch_size: %d shuffle: %s last_batch: %s cache: %s } }\n", net->batch,
-         toss(net) ? "true" : "false", lasts[draw(net, 0, 2)], toss(net) ? "true" : "false");
+         toss(net) ? "true" : "false", lasts[draw(net, 0, net->mixes ? 1 : 2)],
+         toss(net) ? "true" : "false");
     return (struct blob){"data", net->channels, net->height, net->width};
 }
 
@@ -57,9 +60,10 @@ static void emit_solver(struct random_net *net, uint64_t seed)
     static const char *const policies[] = {"'fixed'", "'inv' gamma: 0.1 power: 0.5",
                                            "'step' gamma: 0.5 stepsize: 2", "'cosine'",
                                            "'poly' power: 2"};
-    EMIT("%s\nlr_policy: %s max_iter: 100 random_seed: %d iter_size: %d micro_batch: %d",
-         types[draw(net, 0, 7)], policies[draw(net, 0, 4)], (int)(seed % 100000), net->iter_size,
-         draw(net, 1, net->batch / 7));
+    EMIT("%s\nlr_policy: %s max_iter: 100 random_seed: %d iter_size: %d", types[draw(net, 0, 7)],
+         policies[draw(net, 0, 4)], (int)(seed % 100000), net->iter_size);
+    if (!net->mixes)
+        EMIT(" micro_batch: %d", draw(net, 1, net->batch / 7));
     if (toss(net))
         EMIT(" clip_gradients: 0.%d", draw(net, 1, 9));
     if (toss(net))
@@ -108,6 +112,30 @@ struct ls_text make_random_net(uint64_t seed)
     EMIT("}\n");
     if (net->group > 0 && net->grouped > 0 && net->others == 0 && toss(net))
         EMIT("follow_groups: true\n");
+    return net->text;
+}
+
+struct ls_text make_random_caffe_net(uint64_t seed)
+{
+    struct random_net made = {.key = ls_random_key(seed, LS_RANDOM_TEST, "caffe")}, *net = &made;
+    net->mixes = draw(net, 0, 3) == 0;
+    net->batch = net->mixes ? draw(net, 3, 6) : draw(net, 7, 24);
+    net->iter_size = net->mixes ? 7 : draw(net, 1, 3);
+    emit_solver(net, seed);
+    if (toss(net))
+        EMIT("debug_info: true\n");
+    EMIT("net_param {\n");
+    struct blob blob = emit_data(net);
+    for (int layers = draw(net, 2, 6); layers > 0; layers--) {
+        blob = draw(net, 0, 3) == 0 ? emit_convolution(net, &blob) : emit_caffe_layer(net, &blob);
+        if (net->mixes && toss(net))
+            blob = emit_mixing_layer(net, &blob);
+        if (draw(net, 0, 3) == 0)
+            emit_caffe_loss(net, &blob);
+    }
+    blob = emit_product(net, &blob, 10, NULL);
+    emit_loss(net, "SoftmaxWithLoss", &blob, "label", "");
+    EMIT("}\n");
     return net->text;
 }
 

@@ -14,7 +14,11 @@ void write_random_net_data(void);
 /* Text of a solver; free it with ls_text_free. An update has at least 7 micro-batches. */
 struct ls_text make_random_net(uint64_t seed);
 
-/* The same net with layers in FP32, in BF16, and in the precision of the solver, drawn too. */
+/* The same of layers that Caffe and its forks have beside the usual ones; in some nets they mix the
+ * samples of a batch. */
+struct ls_text make_random_caffe_net(uint64_t seed);
+
+/* The net of make_random_net with layers in FP32, in BF16, and in the precision of the solver, drawn too. */
 struct ls_text make_random_mixed_net(uint64_t seed);
 
 #endif
