@@ -252,6 +252,17 @@ struct ls_yolo_output_attr {
     float threshold, nms_threshold;
 };
 
+/* What a region proposal network has found; see layers/proposal.c. */
+struct ls_proposal_attr {
+    const float *ratio, *scale; /* `ratios` and `scales` of them, of the definition */
+    int64_t ratios, scales;
+    int64_t info;            /* numbers of a picture in im_info */
+    int64_t before, regions; /* boxes that count; rows of a sample in the top */
+    double base, stride;
+    uint32_t least;
+    float overlap;
+};
+
 struct ls_detection_attr {
     int64_t priors, classes, keep; /* rows of a sample in the top */
     enum ls_box_code code;
@@ -395,6 +406,7 @@ struct ls_op {
         struct ls_region_attr region;
         struct ls_yolo_attr yolo;
         struct ls_yolo_output_attr yolo_output;
+        struct ls_proposal_attr proposal;
         struct ls_detection_attr detection;
         struct ls_constant_attr constant;
         struct ls_window window; /* IM2COL, COL2IM */

@@ -60,6 +60,7 @@
     LAYER(pooling)                                                                                 \
     LAYER(power)                                                                                   \
     LAYER(prior_box)                                                                               \
+    LAYER(proposal)                                                                                \
     LAYER(rnn)                                                                                     \
     LAYER(roi_pooling)                                                                             \
     LAYER(relu)                                                                                    \

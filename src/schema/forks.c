@@ -240,7 +240,10 @@ static const struct {
      "write it as a plugin that gives each anchor its label and target: --plugin FILE "
      "(docs/caffe.md)"},
     {NULL, "ProposalLayer",
-     "write it as a plugin that turns scores and boxes into rois: --plugin FILE (docs/caffe.md)"},
+     "type: \"Proposal\" computes the same: its proposal_param has feat_stride and scale of "
+     "param_str, and of the program's settings pre_nms_topn, post_nms_topn, nms_thresh and "
+     "min_size "
+     "(docs/caffe.md)"},
     {NULL, "ProposalTargetLayer",
      "write it as a plugin that draws rois and their targets: --plugin FILE (docs/caffe.md)"},
     {NULL, "EuclideanLossLayer", "the type EuclideanLoss does the same"},

@@ -16,6 +16,7 @@ void make_pair_loss(struct op_scene *scene);
 void make_region(struct op_scene *scene);
 void make_yolo(struct op_scene *scene);
 void make_yolo_output(struct op_scene *scene);
+void make_proposal(struct op_scene *scene);
 void make_infogain(struct op_scene *scene);
 void make_multibox(struct op_scene *scene);
 void make_detection(struct op_scene *scene);

@@ -213,6 +213,35 @@ void make_yolo_output(struct op_scene *scene)
     scene_out(scene, shape_of(3, samples, attr->keep, 7, 0));
 }
 
+void make_proposal(struct op_scene *scene)
+{
+    static const float ratios[] = {0.5F, 1, 2}, scales[] = {1, 2, 0.5F};
+    const int64_t samples = scene_draw(scene, 1, 3);
+    const int64_t rows = scene_draw(scene, 1, 5), columns = scene_draw(scene, 1, 5);
+    struct ls_proposal_attr *attr = &scene->op.attr.proposal;
+    *attr = (struct ls_proposal_attr){.ratio = ratios,
+                                      .scale = scales,
+                                      .ratios = scene_draw(scene, 1, 3),
+                                      .scales = scene_draw(scene, 1, 3),
+                                      .info = scene_draw(scene, 3, 6),
+                                      .before = scene_draw(scene, 1, 40),
+                                      .regions = scene_draw(scene, 1, 9),
+                                      .base = (double)scene_draw(scene, 4, 16),
+                                      .stride = (double)scene_draw(scene, 1, 16),
+                                      .least = (uint32_t)scene_draw(scene, 0, 9),
+                                      .overlap = (float)scene_draw(scene, 1, 9) / 10};
+    const int64_t anchors = attr->ratios * attr->scales;
+    scene_in(scene, shape_of(4, samples, 2 * anchors, rows, columns), 0, 1);
+    scene_in(scene, shape_of(4, samples, 4 * anchors, rows, columns), -1, 1);
+    float *info = scene_in(scene, (struct ls_shape){2, {samples, attr->info}}, 0.5F, 1);
+    for (int64_t n = 0; n < samples; n++)
+        for (int k = 0; k < 2; k++)
+            info[n * attr->info + k] = (float)scene_draw(scene, 1, 64);
+    scene_out(scene, (struct ls_shape){2, {samples * attr->regions, 5}});
+    if (scene_draw(scene, 0, 1) == 1)
+        scene_out(scene, (struct ls_shape){2, {samples * attr->regions, 1}});
+}
+
 void make_infogain(struct op_scene *scene)
 {
     const bool backward = scene->op.kind == LS_OP_INFOGAIN_LOSS_BACKWARD;

@@ -96,6 +96,7 @@
     K(region_loss_backward)                                                                        \
     K(yolo_loss)                                                                                   \
     K(yolo_output)                                                                                 \
+    K(proposal)                                                                                    \
     K(multibox_loss_backward)                                                                      \
     K(count_matches)                                                                               \
     K(detection_output)                                                                            \

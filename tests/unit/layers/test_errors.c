@@ -8,6 +8,7 @@
 #define YOLO        LAYER("Yolov3") XL "yolov3_param { "
 #define YOLO_V2     LAYER("YoloDetectionOutput") XY "yolo_detection_output_param { "
 #define YOLO_V3     LAYER("Yolov3DetectionOutput") XY "yolov3_detection_output_param { "
+#define PROPOSAL    LAYER("Proposal") XLS "proposal_param { "
 #define XL          "bottom: 'x' bottom: 'l' top: 'y' "
 #define XLS         "bottom: 'x' bottom: 'l' bottom: 's' top: 'y' "
 #define MULTIBOX                                                                                   \
@@ -99,6 +100,33 @@ static const struct error_case {
     {YOLO_V3 "mask_group_num: 1 num_box: 1 biases: [1, 1] mask: 0 anchors_scale: 0 }", "4x7x3x3",
      "l: anchors_scale must be 1 to 32767 pixels", NULL},
     {YOLO_V3 "gaussian_box: true }", "4x7x3x3", "l: gaussian_box: true is not supported", NULL},
+
+    {PROPOSAL "feat_stride: 0 }", "1x18x3x3 1x36x3x3 1x3", "l: feat_stride must be 1 to 1048576",
+     NULL},
+    {PROPOSAL "base_size: 4294967295 }", "1x18x3x3 1x36x3x3 1x3",
+     "l: base_size must be 1 to 1048576", NULL},
+    {PROPOSAL "pre_nms_topn: 0 }", "1x18x3x3 1x36x3x3 1x3",
+     "l: pre_nms_topn must be 1 to 2147483647", NULL},
+    {PROPOSAL "post_nms_topn: 0 }", "1x18x3x3 1x36x3x3 1x3",
+     "l: post_nms_topn must be 1 to 2147483647", NULL},
+    {PROPOSAL "nms_thresh: nan }", "1x18x3x3 1x36x3x3 1x3",
+     "l: nms_thresh must be a number above 0", NULL},
+    {PROPOSAL "ratio: 1 ratio: -1 }", "1x18x3x3 1x36x3x3 1x3",
+     "l: ratio -1 must be a number above 0", NULL},
+    {PROPOSAL "scale: inf }", "1x18x3x3 1x36x3x3 1x3", "l: scale inf must be a number above 0",
+     NULL},
+    {PROPOSAL "}", "1x9x3x3 1x36x3x3 1x3",
+     "l: its bottom 'x' must have 4 axes with 18 channels, 2 for each of 9 anchors, but is 1 9 3 3 "
+     "(81)",
+     NULL},
+    {PROPOSAL "}", "1x18x3x3 1x36x3x4 1x3",
+     "l: its bottoms 'x' and 'l' must have equally many positions", NULL},
+    {PROPOSAL "}", "1x18x20000x20000 1x36x3x4 1x3",
+     "l: 'x' has more than 2147483647 anchors a picture", NULL},
+    {PROPOSAL "}", "1x18x3x3 1x36x3x3 1x2",
+     "l: its bottom 's' must have at least 3 numbers for each picture: height, width and the "
+     "factor that it was scaled by, but is 1 2 (2)",
+     NULL},
 
     {LAYER("HingeLoss") XL, "4x3 4x2", "l: 'l' must be one label a sample, but is 4 2 (8)", NULL},
     {LAYER("ContrastiveLoss") XLS, "4x3 4x2 4",

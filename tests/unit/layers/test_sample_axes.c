@@ -11,6 +11,10 @@
 #define YOLO_V3                                                                                    \
     "yolov3_detection_output_param { num_box: 2 num_classes: 2 biases: [9, 9, 5, 5, 2, 2] "        \
     "mask: [0, 2, 1, 0] anchors_scale: [32, 16] keep_top_k: 6 }"
+#define PROPOSAL                                                                                   \
+    LAYER("Proposal")                                                                              \
+    "bottom: 'a' bottom: 'b' bottom: 's' top: 'y' top: 'z' "                                       \
+    "proposal_param { ratio: 1 scale: [1, 2] post_nms_topn: 5 } "
 #define REGION      "region_loss_param { num: 2 num_class: 2 biases: [1, 1, 2, 2] }"
 #define LAYER(type) "name: 'l' type: '" type "' "
 #define XY          "bottom: 'x' top: 'y' "
@@ -294,6 +298,13 @@ static const struct axes_case {
 
     {LAYER("PriorBox") ABY "prior_box_param { min_size: 3 }", "8x3x4x5/2 8x3x9x9/2", "1x2x80?"},
     {LAYER("PriorBox") ABY "prior_box_param { min_size: 3 }", "3x8x4x5@1 8x3x9x9?", "1x2x80?"},
+
+    {PROPOSAL, "8x4x3x2 8x8x3x2 8x3", "40x5, 40x1"},
+    {PROPOSAL, "8x4x3x2/2 8x8x3x2/2 8x3/2", "40x5/2, 40x1/2"},
+    {PROPOSAL, "8x4x3x2/2 8x8x3x2 8x3", "no: " ALIKE},
+    {PROPOSAL, "1x4x1x1 1x8x1x1 1x6", "2x5, 2x1"},
+    {PROPOSAL, "8x4x3x2? 8x8x3x2 8x3", "no: " NOT_IN_FRONT},
+    {PROPOSAL, "4x8x3x2@1 8x8x3x2 8x3", "no: " NOT_IN_FRONT},
 
     {LAYER("RNN") XCY RECURRENT, "5x8x3@1 5x8@1", "5x8x4@1!"},
     {LAYER("RNN") XCY RECURRENT, "5x8x3@1/2 5x8@1/2", "5x8x4@1/2!"},
