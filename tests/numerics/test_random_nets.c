@@ -9,6 +9,7 @@
 
 #include "ops/cpu/isa.h"
 #include "trainings/random_net.h"
+#include "trainings/ranks.h"
 
 enum { UPDATES = 5, CUT = 2 };
 
@@ -176,6 +177,29 @@ static void random_nets_of_caffes_layers_give_same_bits_in_every_run(void **stat
     assert_true(trained * 10 >= count * 8);
 }
 
+static void random_nets_of_caffes_layers_give_same_bits_on_any_number_of_ranks(void **state)
+{
+    (void)state;
+    uint64_t first = 201, count = 12;
+    choose_nets(&first, &count);
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        struct ls_text text = make_random_caffe_net(seed);
+        ls_text_format(&text, "precision: %s\n", seed % 3 == 0 ? "BF16" : "FP32");
+        assert_false(text.failed);
+        struct lockstep_solver *solver = load_solver("%s", text.data);
+        struct job job = {
+            .solver = solver, .ranks = 3, .workers = {1, 2, 1}, .updates = 4, .audit = 0.3};
+        job.dynamic = seed % 2 == 0;
+        char what[40];
+        snprintf(what, sizeof what, "seed %" PRIu64, seed);
+        struct bytes alone = run_alone(solver, job.updates);
+        check_job(&job, alone, what);
+        free(alone.data);
+        lockstep_solver_free(solver);
+        ls_text_free(&text);
+    }
+}
+
 static void random_nets_in_bf16_give_same_bits_in_every_run(void **state)
 {
     (void)state;
@@ -217,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_nets_give_same_bits_in_every_run),
         cmocka_unit_test(random_nets_of_caffes_layers_give_same_bits_in_every_run),
+        cmocka_unit_test(random_nets_of_caffes_layers_give_same_bits_on_any_number_of_ranks),
         cmocka_unit_test(random_nets_in_bf16_give_same_bits_in_every_run),
         cmocka_unit_test(random_nets_of_mixed_precision_give_same_bits_in_every_run),
         cmocka_unit_test(portable_random_nets_give_same_bits_on_every_instruction_set),
