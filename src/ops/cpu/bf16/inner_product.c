@@ -118,13 +118,21 @@ static void write_rows(const struct ls_bf16_product *product, int64_t i, int64_t
 static void write_columns(const struct ls_bf16_product *product, int64_t i, int64_t rows, int64_t j,
                           int64_t columns, float *tile, size_t pitch)
 {
+    const struct matrix *matrix = product->user;
+    if (!matrix->bf16 && matrix->bias == NULL && !matrix->ends.relu) { /* as it is */
+        ls_vector_bf16_ends()->transpose(tile, pitch, (size_t)rows, (size_t)columns,
+                                         (float *)matrix->data + j * matrix->columns +
+                                             matrix->begin + i,
+                                         (size_t)matrix->columns);
+        return;
+    }
     float line[LINE];
     for (int64_t begin = 0; begin < rows; begin += LINE) {
         const int64_t count = rows - begin < LINE ? rows - begin : LINE;
         for (int64_t c = 0; c < columns; c++) {
             for (int64_t r = 0; r < count; r++)
                 line[r] = tile[(size_t)(begin + r) * pitch + (size_t)c];
-            write_line(product->user, j + c, i + begin, count, line);
+            write_line(matrix, j + c, i + begin, count, line);
         }
     }
 }

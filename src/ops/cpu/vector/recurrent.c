@@ -49,31 +49,153 @@ static void add_up(const float *z, const float *still, const float *u, float *su
     }
 }
 
-static void lstm_gates(const float *z, const float *still, const float *u, float *gates, size_t n)
+/* ---- LSTM: registers of a step, from z to h ------------------------------------------------- */
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+/* `count` numbers, at most a register of them, and zeros. */
+static ALWAYS_INLINE LS_REGISTER load(const float *from, size_t count)
 {
-    add_up(z, still, u, gates, 4 * n);
-    VECTOR(ls_vector_elementwise).sigmoid(gates, gates, 3 * n);
-    bounded(gates + 3 * n, gates + 3 * n, n);
+    float some[LS_WIDTH] = {0};
+    if (count >= LS_WIDTH)
+        return LS_LOAD(from);
+    memcpy(some, from, count * sizeof *some);
+    return LS_LOAD(some);
 }
 
-static void lstm(const float *gates, const float *c_before, float cont, float *c, float *h,
-                 size_t n)
+static ALWAYS_INLINE LS_REGISTER load_any(const void *from, size_t at, bool bf16, size_t count)
 {
-    const float *in = gates, *forget = gates + n, *out = gates + 2 * n, *g = gates + 3 * n;
-    if (c_before != NULL) {
-        LS_ELEMENTWISE
-        for (size_t i = 0; i < n; i++)
-            c[i] = forget[i] * (cont * c_before[i]) + in[i] * g[i];
-    } else {
-        LS_ELEMENTWISE
-        for (size_t i = 0; i < n; i++)
-            c[i] = in[i] * g[i];
-    }
-    bounded(c, h, n);
-    LS_ELEMENTWISE
-    for (size_t i = 0; i < n; i++)
-        h[i] = out[i] * h[i];
+    uint16_t some[LS_WIDTH] = {0};
+    if (!bf16)
+        return load((const float *)from + at, count);
+    if (count >= LS_WIDTH)
+        return ls_load_bf16((const uint16_t *)from + at);
+    memcpy(some, (const uint16_t *)from + at, count * sizeof *some);
+    return ls_load_bf16(some);
 }
+
+static ALWAYS_INLINE void store(float *to, LS_REGISTER value, size_t count)
+{
+    float some[LS_WIDTH];
+    if (count >= LS_WIDTH) {
+        LS_STORE(to, value);
+        return;
+    }
+    LS_STORE(some, value);
+    memcpy(to, some, count * sizeof *some);
+}
+
+static ALWAYS_INLINE void store_bf16(uint16_t *to, LS_REGISTER value, size_t count)
+{
+    uint16_t some[LS_WIDTH];
+    if (count >= LS_WIDTH) {
+        ls_store_bf16(to, value);
+        return;
+    }
+    ls_store_bf16(some, value);
+    memcpy(to, some, count * sizeof *some);
+}
+
+static ALWAYS_INLINE LS_REGISTER sigmoid_of(LS_REGISTER x)
+{
+    const LS_REGISTER one = LS_SPREAD(1.0F);
+    return one / (one + LS_SLEEF(exp)(-x));
+}
+
+static ALWAYS_INLINE LS_REGISTER bounded_of(LS_REGISTER x)
+{
+    const LS_REGISTER one = LS_SPREAD(1.0F), two = LS_SPREAD(2.0F);
+    return two / (one + LS_SLEEF(exp)(LS_SPREAD(-2.0F) * x)) - one;
+}
+
+/* z + still + u, in this order. */
+static ALWAYS_INLINE LS_REGISTER put_in(const struct ls_lstm_step *step, size_t at, size_t count)
+{
+    LS_REGISTER sum = load_any(step->z, at, step->bf16, count);
+    if (step->still != NULL)
+        sum = sum + load(step->still + at, count);
+    if (step->u != NULL)
+        sum = sum + load(step->u + at, count);
+    return sum;
+}
+
+/* Cells [i, i + count). */
+static ALWAYS_INLINE void lstm_cells(const struct ls_lstm_step *step, size_t n, size_t i,
+                                     size_t count)
+{
+    const LS_REGISTER in = sigmoid_of(put_in(step, i, count));
+    const LS_REGISTER forget = sigmoid_of(put_in(step, n + i, count));
+    const LS_REGISTER out = sigmoid_of(put_in(step, 2 * n + i, count));
+    const LS_REGISTER g = bounded_of(put_in(step, 3 * n + i, count));
+    LS_REGISTER c = in * g;
+    if (step->c_before != NULL)
+        c = forget * (LS_SPREAD(step->cont) * load(step->c_before + i, count)) + c;
+    const LS_REGISTER h = out * bounded_of(c);
+    if (step->gates != NULL) {
+        store(step->gates + i, in, count);
+        store(step->gates + n + i, forget, count);
+        store(step->gates + 2 * n + i, out, count);
+        store(step->gates + 3 * n + i, g, count);
+    }
+    store(step->c + i, c, count);
+    store(step->h + i, h, count);
+    if (step->rounded != NULL)
+        store_bf16(step->rounded + i, h, count);
+}
+
+static void lstm(const struct ls_lstm_step *step, size_t n)
+{
+    size_t i = 0;
+    for (; i + LS_WIDTH <= n; i += LS_WIDTH)
+        lstm_cells(step, n, i, LS_WIDTH);
+    if (i < n)
+        lstm_cells(step, n, i, n - i);
+}
+
+/* What has been found of dz goes on to its place, and to dstill. */
+static ALWAYS_INLINE void put_back(const struct ls_lstm_back *back, size_t at, LS_REGISTER dz,
+                                   size_t count)
+{
+    if (back->dz_bf16)
+        store_bf16((uint16_t *)back->dz + at, dz, count);
+    else
+        store((float *)back->dz + at, dz, count);
+    if (back->dstill != NULL)
+        store(back->dstill + at, load(back->dstill + at, count) + dz, count);
+}
+
+static ALWAYS_INLINE void lstm_cells_back(const struct ls_lstm_back *back, size_t n, size_t i,
+                                          size_t count)
+{
+    const LS_REGISTER one = LS_SPREAD(1.0F), cont = LS_SPREAD(back->cont);
+    const LS_REGISTER y = bounded_of(load(back->c + i, count));
+    const LS_REGISTER in = load(back->gates + i, count);
+    const LS_REGISTER forget = load(back->gates + n + i, count);
+    const LS_REGISTER out = load(back->gates + 2 * n + i, count);
+    const LS_REGISTER g = load(back->gates + 3 * n + i, count);
+    LS_REGISTER dh = load(back->carried + i, count), df = LS_SPREAD(0.0F);
+    if (back->dh != NULL)
+        dh = load_any(back->dh, i, back->dh_bf16, count) + dh;
+    const LS_REGISTER all = load(back->dc + i, count) + dh * out * (one - y * y);
+    if (back->c_before != NULL)
+        df = all * (forget * (one - forget)) * (cont * load(back->c_before + i, count));
+    put_back(back, i, all * g * (in * (one - in)), count);
+    put_back(back, n + i, df, count);
+    put_back(back, 2 * n + i, dh * y * (out * (one - out)), count);
+    put_back(back, 3 * n + i, all * in * (one - g * g), count);
+    store(back->dc + i, all * forget * cont, count);
+}
+
+static void lstm_back(const struct ls_lstm_back *back, size_t n)
+{
+    size_t i = 0;
+    for (; i + LS_WIDTH <= n; i += LS_WIDTH)
+        lstm_cells_back(back, n, i, LS_WIDTH);
+    if (i < n)
+        lstm_cells_back(back, n, i, n - i);
+}
+
+/* ---- The others ------------------------------------------------------------------------------ */
 
 static void rnn(const float *z, const float *still, const float *u, float *h, size_t n)
 {
@@ -96,33 +218,6 @@ static void gru(const float *z, const float *still, const float *u, const float 
     LS_ELEMENTWISE
     for (size_t i = 0; i < n; i++)
         h[i] = fresh[i] + keep[i] * (before[i] - fresh[i]);
-}
-
-/* ---- Backward -------------------------------------------------------------------------------- */
-
-static void lstm_back(const struct ls_cell_back *back, size_t n)
-{
-    const float *in = back->gates, *forget = in + n, *out = in + 2 * n, *g = in + 3 * n;
-    const float *dh = back->dh, *before = back->c_before, cont = back->cont;
-    float *di = back->dz, *df = di + n, *d_out = di + 2 * n, *dg = di + 3 * n;
-    float *dc = back->dc, *y = back->spare;
-    bounded(back->c, y, n);
-    LS_ELEMENTWISE
-    for (size_t i = 0; i < n; i++) {
-        const float all = dc[i] + dh[i] * out[i] * (1.0F - y[i] * y[i]);
-        d_out[i] = dh[i] * y[i] * (out[i] * (1.0F - out[i]));
-        di[i] = all * g[i] * (in[i] * (1.0F - in[i]));
-        dg[i] = all * in[i] * (1.0F - g[i] * g[i]);
-        df[i] = all * (forget[i] * (1.0F - forget[i]));
-        dc[i] = all * forget[i] * cont;
-    }
-    for (size_t i = 0; before == NULL && i < n; i++)
-        df[i] = 0;
-    if (before != NULL) {
-        LS_ELEMENTWISE
-        for (size_t i = 0; i < n; i++)
-            df[i] = df[i] * (cont * before[i]);
-    }
 }
 
 static void rnn_back(const struct ls_cell_back *back, size_t n)
@@ -153,7 +248,6 @@ static void gru_back(const struct ls_cell_back *back, size_t n)
 }
 
 const struct ls_vector_recurrent LS_ISA_NAME(ls_vector_recurrent) = {
-    .lstm_gates = lstm_gates,
     .lstm = lstm,
     .rnn = rnn,
     .gru = gru,

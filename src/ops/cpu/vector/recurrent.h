@@ -7,32 +7,53 @@
 #ifndef LS_OPS_CPU_VECTOR_RECURRENT_H
 #define LS_OPS_CPU_VECTOR_RECURRENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "ops/cpu/isa.h"
 
-/* What a step backwards is given, and what it leaves. dh is the gradient of h[t]. */
-struct ls_cell_back {
-    const float *gates, *h, *before, *c, *c_before; /* c_before: of the step before; may be NULL */
-    const float *dh;
+/* A step of LSTM. What may be bf16 is so where `bf16` says it. */
+struct ls_lstm_step {
+    const void *z;                     /* maybe bf16 */
+    const float *still, *u, *c_before; /* each may be NULL (u: without a product) */
     float cont;
-    float *dc; /* of c[t], and in the end of c[t - 1] */
+    float *gates;      /* NULL: they are not kept */
+    float *c;          /* may be c_before */
+    float *h;          /* fp32 */
+    uint16_t *rounded; /* h once more, as bf16; NULL: it is not asked for */
+    bool bf16;         /* z */
+};
+
+/* A step of LSTM backwards. dh is the gradient of h[t] that comes from above, `carried` the rest of
+ * it, which the step behind has left. */
+struct ls_lstm_back {
+    const float *gates, *c, *c_before; /* c_before: of the step before; may be NULL */
+    const void *dh;                    /* maybe bf16; may be NULL */
+    const float *carried;
+    float cont;
+    float *dc;     /* of c[t], and in the end of c[t - 1] */
+    void *dz;      /* maybe bf16 */
+    float *dstill; /* gets dz added, before that is rounded; may be NULL */
+    bool dh_bf16, dz_bf16;
+};
+
+/* What a step backwards of the others is given, and what it leaves. dh is the gradient of h[t]. */
+struct ls_cell_back {
+    const float *gates, *h, *before, *dh;
     float *dz, *du;
-    float *rest;  /* GRU: what of dh goes to `before` past w */
-    float *spare; /* [n] */
+    float *rest; /* GRU: what of dh goes to `before` past w */
 };
 
 struct ls_vector_recurrent {
-    /* gates = f(z + still + u), still and u may be NULL (u: without a product). */
-    void (*lstm_gates)(const float *z, const float *still, const float *u, float *gates, size_t n);
-    /* c and h from gates; c_before may be NULL, and may be c. */
-    void (*lstm)(const float *gates, const float *c_before, float cont, float *c, float *h,
-                 size_t n);
+    /* c and h. */
+    void (*lstm)(const struct ls_lstm_step *step, size_t n);
+    /* From f(z + still + u), still and u may be NULL. */
     void (*rnn)(const float *z, const float *still, const float *u, float *h, size_t n);
     /* u includes b; gates: r, z, n, u_n. */
     void (*gru)(const float *z, const float *still, const float *u, const float *before,
                 float *gates, float *h, size_t n);
-    void (*lstm_back)(const struct ls_cell_back *back, size_t n);
+    void (*lstm_back)(const struct ls_lstm_back *back, size_t n);
     void (*rnn_back)(const struct ls_cell_back *back, size_t n);
     void (*gru_back)(const struct ls_cell_back *back, size_t n);
 };
