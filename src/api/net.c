@@ -44,7 +44,8 @@ static struct lockstep_blob top_of(const struct lockstep_net *net, const struct 
     struct ls_shape shape = {0};
     if (value != NULL && value->storage != LS_STORE_NONE) {
         shape = value->shape;
-        if (value->sample_axis >= 0)
+        if (value->sample_axis >= 0 && /* else it is of the batch already */
+            shape.dim[value->sample_axis] == value->rows * layer->graph->samples)
             shape.dim[value->sample_axis] =
                 shape.dim[value->sample_axis] / layer->graph->samples * net->net->batching.batch;
     }

@@ -75,15 +75,17 @@ struct ls_hdf5 *ls_hdf5_new(const char *path, int status)
     return NULL;
 }
 
-/* Opens without the library's own locks, which some file systems do not have. */
-static hid_t open_to_read(const char *path)
+/* Opens without the library's own locks, which some file systems do not have. After a failure
+ * `reason` says why: what comes behind it would clear the library's. */
+static hid_t open_to_read(const char *path, char reason[LS_HDF5_REASON])
 {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_file_locking(access, false, true);
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
     hid_t id = H5Fopen(path, H5F_ACC_RDONLY, access);
-    if (id >= 0)
-        H5Pclose(access); /* after a failure it would clear the reason */
+    if (id < 0)
+        ls_hdf5_reason(reason);
+    H5Pclose(access);
     return id;
 }
 
@@ -101,10 +103,9 @@ int ls_hdf5_open(const char *path, int status, struct ls_hdf5 **file, struct ls_
     ls_file_close(&plain);
     struct ls_hdf5_call call;
     ls_hdf5_enter(&call);
-    opened->id = open_to_read(path);
+    char reason[LS_HDF5_REASON];
+    opened->id = open_to_read(path, reason);
     if (opened->id < 0) {
-        char reason[LS_HDF5_REASON];
-        ls_hdf5_reason(reason);
         status = ls_fail(error, status, path, "the file is damaged, or was cut off",
                          "is no HDF5 file that can be read (HDF5: %s)", reason);
     } else {

@@ -11,23 +11,29 @@
  * in memory and written by base/atomic_file.h. */
 enum { STEP = 1 << 20 }; /* by which that memory grows */
 
+static int fail_because(const struct ls_hdf5 *file, const char *reason, struct ls_error *error)
+{
+    return ls_fail(error, LOCKSTEP_RESOURCE, file->path, NULL, "cannot be made (HDF5: %s)", reason);
+}
+
 static int fail_write(const struct ls_hdf5 *file, struct ls_error *error)
 {
     char reason[LS_HDF5_REASON];
     ls_hdf5_reason(reason);
-    return ls_fail(error, LOCKSTEP_RESOURCE, file->path, NULL, "cannot be made (HDF5: %s)", reason);
+    return fail_because(file, reason, error);
 }
 
 /* A file in memory, in the form that every version of the library reads. */
-static hid_t create_in_memory(const char *path)
+static hid_t create_in_memory(const char *path, char reason[LS_HDF5_REASON])
 {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_fapl_core(access, STEP, false);
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
     H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V110);
     hid_t id = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    if (id >= 0)
-        H5Pclose(access); /* after a failure it would clear the reason */
+    if (id < 0)
+        ls_hdf5_reason(reason); /* what follows would clear it */
+    H5Pclose(access);
     return id;
 }
 
@@ -41,9 +47,10 @@ int ls_hdf5_create(const char *path, struct ls_hdf5 **file, struct ls_error *err
     if (status == 0) {
         struct ls_hdf5_call call;
         ls_hdf5_enter(&call);
-        made->id = create_in_memory(path);
+        char reason[LS_HDF5_REASON];
+        made->id = create_in_memory(path, reason);
         if (made->id < 0)
-            status = fail_write(made, error);
+            status = fail_because(made, reason, error);
         ls_hdf5_leave(&call);
     }
     if (status != 0)

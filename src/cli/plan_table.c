@@ -84,13 +84,17 @@ static void put_dependence(const struct lockstep_plan_net *net)
              "type");
         return;
     }
+    enum { SHOWN = 4 }; /* as a training shows at its start; --json has all */
+    const size_t count = net->library_layer_count;
     printf("Bits: depend on oneDNN's version and the CPU's type (instruction set, caches) through "
            "%zu layer%s:",
-           net->library_layer_count, net->library_layer_count == 1 ? "" : "s");
-    for (size_t i = 0; i < net->library_layer_count; i++) {
+           count, count == 1 ? "" : "s");
+    for (size_t i = 0; i < count && i < SHOWN; i++) {
         fputs(i > 0 ? ", " : " ", stdout);
         ls_put_clean(stdout, net->library_layers[i]);
     }
+    if (count > SHOWN)
+        printf(" and %zu more", count - SHOWN);
     putchar('\n');
 }
 

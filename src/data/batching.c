@@ -105,6 +105,21 @@ int64_t ls_batching_left_out(const struct ls_batching *b, int64_t end)
     return end % b->samples == used % b->samples ? b->samples - used : 0;
 }
 
+int64_t ls_batching_of(const struct ls_batching *b, int dataset, const struct ls_batch *of,
+                       struct ls_batch *its)
+{
+    *its = *of;
+    if (b->own == NULL || b->own[dataset].batch == b->batch)
+        return ls_batching_left_out(b, of->ordinal + of->count);
+    const struct ls_own_batch *own = &b->own[dataset];
+    int64_t epoch = wraps(b) ? 0 : of->ordinal / b->samples;
+    int64_t number = (wraps(b) ? of->ordinal : of->ordinal % b->samples) / b->batch;
+    *its = (struct ls_batch){epoch * own->samples + number * own->batch, own->batch};
+    const struct ls_batching alone = {
+        .samples = own->samples, .batch = own->batch, .last = b->last};
+    return ls_batching_left_out(&alone, its->ordinal + its->count);
+}
+
 double ls_batching_updates_per_epoch(const struct ls_batching *b)
 {
     if (wraps(b))

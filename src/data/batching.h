@@ -30,6 +30,13 @@ struct ls_batching {
      * NULL: all are alike. */
     int (*size_of)(void *user, int64_t ordinal, int64_t shape[3], struct ls_error *error);
     void *user;
+    /* By data set: the samples of a batch and of an epoch that are its own, where batches of data
+     * sets differ in size. Micro-batches are whole batches then. NULL: all are as above. */
+    const struct ls_own_batch *own;
+};
+
+struct ls_own_batch {
+    int64_t batch, samples;
 };
 
 struct ls_batch {
@@ -57,6 +64,11 @@ int ls_batching_update(const struct ls_batching *batching, int64_t update,
 /* How many samples that no batch has follow ordinal `end`, the end of a batch: those that DROP
  * leaves out at the end of an epoch; else 0. */
 int64_t ls_batching_left_out(const struct ls_batching *batching, int64_t end);
+/* What data set `dataset` brings to a micro-batch with these samples: as many samples, or, where
+ * its batches have a size of their own, its batch of the same number. How many samples that no
+ * batch has follow those. */
+int64_t ls_batching_of(const struct ls_batching *batching, int dataset, const struct ls_batch *of,
+                       struct ls_batch *its);
 /* Updates that an epoch takes: exact for PARTIAL and DROP, a fraction for WRAP. */
 double ls_batching_updates_per_epoch(const struct ls_batching *batching);
 

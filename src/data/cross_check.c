@@ -15,19 +15,13 @@
 
 enum { RUNS = 1024 /* that can wait to be compared */ };
 
-/* What a rank has read, without its digests. */
-struct run {
-    int rank;
-    int64_t begin, end;
-};
-
 struct ls_cross_check {
     struct ls_dataset **datasets;
     uint32_t *wanted; /* by data set: bit k is tensor k of a sample */
     int count;
     struct ls_reader **readers;
-    struct run *runs;           /* a ring */
-    struct ls_digests *digests; /* by run and data set */
+    int *ranks;                  /* a ring: whose run it is */
+    struct ls_cross_read *reads; /* by run and data set */
 
     pthread_t thread;
     bool running;
@@ -39,7 +33,7 @@ struct ls_cross_check {
     struct ls_error error;
 };
 
-static int differs(const struct ls_dataset *dataset, const struct run *run,
+static int differs(const struct ls_dataset *dataset, const struct ls_cross_read *run, int rank,
                    const struct ls_digest *theirs, const struct ls_digest *mine,
                    struct ls_error *error)
 {
@@ -53,13 +47,13 @@ static int differs(const struct ls_dataset *dataset, const struct run *run,
     int status = ls_fail(error, LOCKSTEP_DIFFERENT, ls_dataset_name(dataset),
                          "the sources must hold the same records on all machines",
                          "%s: not the same here as on rank %d, which has trained on it",
-                         which.data != NULL ? which.data : "a record", run->rank);
+                         which.data != NULL ? which.data : "a record", rank);
     ls_text_free(&which);
     return status;
 }
 
 /* Reads a run's records of one data set. */
-static int read_run(struct ls_cross_check *check, const struct run *run, int dataset,
+static int read_run(struct ls_cross_check *check, const struct ls_cross_read *run, int dataset,
                     struct ls_digests *mine, struct ls_error *error)
 {
     const struct ls_dataset *of = check->datasets[dataset];
@@ -82,9 +76,10 @@ static bool is_equal(const struct ls_digests *a, const struct ls_digests *b)
 
 /* Reads a run's records of one data set and compares them. Where bad records are skipped, those
  * with the same bytes are as good here as there: only where there are others they are decoded. */
-static int compare(struct ls_cross_check *check, const struct run *run, int dataset,
-                   const struct ls_digests *theirs, struct ls_error *error)
+static int compare(struct ls_cross_check *check, const struct ls_cross_read *run, int rank,
+                   int dataset, struct ls_error *error)
 {
+    const struct ls_digests *theirs = &run->digests;
     const struct ls_dataset *of = check->datasets[dataset];
     struct ls_digests mine;
     ls_reader_trust(check->readers[dataset], true);
@@ -93,11 +88,11 @@ static int compare(struct ls_cross_check *check, const struct run *run, int data
     if (ls_dataset_skips(of) && !is_equal(&mine, theirs))
         LS_TRY(read_run(check, run, dataset, &mine, error));
     if (!ls_digest_equal(&mine.first, &theirs->first))
-        return differs(of, run, &theirs->first, &mine.first, error);
+        return differs(of, run, rank, &theirs->first, &mine.first, error);
     if (!ls_digest_equal(&mine.middle, &theirs->middle))
-        return differs(of, run, &theirs->middle, &mine.middle, error);
+        return differs(of, run, rank, &theirs->middle, &mine.middle, error);
     if (!ls_digest_equal(&mine.last, &theirs->last))
-        return differs(of, run, &theirs->last, &mine.last, error);
+        return differs(of, run, rank, &theirs->last, &mine.last, error);
     return 0;
 }
 
@@ -117,8 +112,8 @@ static void *compare_runs(void *argument)
         pthread_mutex_unlock(&check->lock);
         int status = 0;
         for (int d = 0; d < check->count && good && status == 0; d++)
-            status = compare(check, &check->runs[at], d,
-                             &check->digests[at * (size_t)check->count + (size_t)d], &check->error);
+            status = compare(check, &check->reads[at * (size_t)check->count + (size_t)d],
+                             check->ranks[at], d, &check->error);
         pthread_mutex_lock(&check->lock);
         check->status = good ? status : check->status;
         if (++check->compared >= check->wait_for)
@@ -136,10 +131,10 @@ static int open_check(const struct ls_cross_check_options *options, struct ls_cr
     check->datasets = ls_alloc(count + 1, sizeof *check->datasets);
     check->wanted = ls_alloc(count + 1, sizeof *check->wanted);
     check->readers = ls_alloc(count + 1, sizeof *check->readers);
-    check->runs = ls_alloc(RUNS, sizeof *check->runs);
-    check->digests = ls_alloc(RUNS * count + 1, sizeof *check->digests);
+    check->ranks = ls_alloc(RUNS, sizeof *check->ranks);
+    check->reads = ls_alloc(RUNS * count + 1, sizeof *check->reads);
     if (check->datasets == NULL || check->wanted == NULL || check->readers == NULL ||
-        check->runs == NULL || check->digests == NULL)
+        check->ranks == NULL || check->reads == NULL)
         return ls_fail_memory(error, "a comparison of data");
     for (int i = 0; i < options->input_count; i++)
         if (options->inputs[i][0] >= 0)
@@ -192,8 +187,8 @@ void ls_cross_check_close(struct ls_cross_check *check)
     ls_free(check->datasets);
     ls_free(check->wanted);
     ls_free(check->readers);
-    ls_free(check->runs);
-    ls_free(check->digests);
+    ls_free(check->ranks);
+    ls_free(check->reads);
     ls_free(check);
 }
 
@@ -206,15 +201,14 @@ static void wait_for(struct ls_cross_check *check, int64_t compared)
     check->wait_for = INT64_MAX;
 }
 
-void ls_cross_check_add(struct ls_cross_check *check, int rank, int64_t begin, int64_t end,
-                        const struct ls_digests *digests)
+void ls_cross_check_add(struct ls_cross_check *check, int rank, const struct ls_cross_read *reads)
 {
     pthread_mutex_lock(&check->lock);
     wait_for(check, check->added - RUNS + 1);
     size_t at = (size_t)(check->added++ % RUNS);
-    check->runs[at] = (struct run){.rank = rank, .begin = begin, .end = end};
+    check->ranks[at] = rank;
     for (int d = 0; d < check->count; d++)
-        check->digests[at * (size_t)check->count + (size_t)d] = digests[d];
+        check->reads[at * (size_t)check->count + (size_t)d] = reads[d];
     pthread_cond_signal(&check->work);
     pthread_mutex_unlock(&check->lock);
 }

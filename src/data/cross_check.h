@@ -25,10 +25,13 @@ int ls_cross_check_open(const struct ls_cross_check_options *options, struct ls_
 /* NULL does nothing; what is not compared yet is not compared. */
 void ls_cross_check_close(struct ls_cross_check *check);
 
-/* A rank has read ordinals [begin, end); `digests` by data set. Waits where too much is to be
- * compared already. */
-void ls_cross_check_add(struct ls_cross_check *check, int rank, int64_t begin, int64_t end,
-                        const struct ls_digests *digests);
+/* What a rank has read of a data set: ordinals [begin, end). */
+struct ls_cross_read {
+    int64_t begin, end;
+    struct ls_digests digests;
+};
+/* What a rank has read, by data set. Waits where too much is to be compared already. */
+void ls_cross_check_add(struct ls_cross_check *check, int rank, const struct ls_cross_read *reads);
 /* What was found so far: LOCKSTEP_DIFFERENT names source, record and rank; LOCKSTEP_DATA: this rank
  * cannot read what the other one could. */
 int ls_cross_check_found(struct ls_cross_check *check, struct ls_error *error);

@@ -75,8 +75,11 @@ size_t ls_item_rounded_bytes(const struct ls_item_layout *layout)
 int ls_item_input_bytes(const struct ls_item_layout *layout, int input, int64_t samples,
                         const int64_t shape[3], size_t *bytes, struct ls_error *error)
 {
+    const struct ls_batch item = {.count = samples};
+    struct ls_batch its;
     int64_t all, sample = (int64_t)sample_bytes(layout, input, shape);
-    if (!ls_multiply(samples, sample, &all) || all > INT64_C(1) << 42)
+    ls_batching_of(&layout->batching, layout->inputs[input][0], &item, &its);
+    if (!ls_multiply(its.count, sample, &all) || all > INT64_C(1) << 42)
         return ls_fail_memory(error, "a micro-batch");
     *bytes = (size_t)all;
     return 0;
@@ -128,12 +131,14 @@ static int decode_dataset(const struct ls_item_layout *layout, struct ls_reader 
         return 0;
     struct ls_digests *digests = &item->digests[dataset];
     int64_t size = ls_dataset_size(set), record;
-    int64_t begin = item->ordinal, end = begin + item->samples;
-    int64_t all = end + ls_batching_left_out(&layout->batching, end);
+    const struct ls_batch samples = {item->ordinal, item->samples};
+    struct ls_batch its;
+    int64_t left_out = ls_batching_of(&layout->batching, dataset, &samples, &its);
+    int64_t begin = its.ordinal, end = begin + its.count, all = end + left_out;
     uint64_t hash;
     *digests = (struct ls_digests){0};
     for (int64_t i = begin; i < end; i++) {
-        LS_TRY(ls_reader_fetch_to(reader, i, place, i - begin, item->samples, error));
+        LS_TRY(ls_reader_fetch_to(reader, i, place, i - begin, its.count, error));
         ls_reader_last(reader, &record, &hash);
         ls_digests_add(digests, begin, all, size, i, record, hash);
         digests->skipped += ls_reader_replaced(reader);

@@ -23,8 +23,8 @@ int ls_item_layout_init(const struct ls_prefetcher_options *options, struct ls_i
                         struct ls_error *error);
 void ls_item_layout_free(struct ls_item_layout *layout);
 
-/* Bytes of an input with `samples` samples; `shape` is that of an item. Fails where no memory could
- * hold it. */
+/* Bytes of an input in an item with `samples` samples; `shape` is that of an item. Fails where no
+ * memory could hold it. */
 int ls_item_input_bytes(const struct ls_item_layout *layout, int input, int64_t samples,
                         const int64_t shape[3], size_t *bytes, struct ls_error *error);
 /* Bytes of a sample as its data set has it, for all inputs that are rounded: where they are until

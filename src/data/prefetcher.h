@@ -22,7 +22,9 @@ struct ls_prefetch_item {
     int64_t ordinal; /* of the first sample */
     int64_t samples;
     int64_t shape[3]; /* of each image of the data set whose sizes vary; zeros if none does */
-    void **input;     /* by input: `samples` samples each, 64-byte aligned */
+    /* By input: `samples` samples each, or those of its data set's own batch (ls_batching_of);
+     * 64-byte aligned. */
+    void **input;
     struct ls_ring_buffer *buffer; /* where it lies; for the prefetcher only */
     /* By data set: what was read. Of the last micro-batch of an epoch that leaves samples out
      * (LS_LAST_DROP) with those, so that every epoch has all records. */
@@ -39,7 +41,7 @@ struct ls_prefetch_memory {
 void ls_prefetch_memory_free(struct ls_prefetch_memory *room);
 
 struct ls_prefetcher_options {
-    struct ls_dataset **datasets; /* all Data layers of the net; they share one batching */
+    struct ls_dataset **datasets; /* all Data layers of the net */
     int dataset_count;
     /* Which inputs an item has, in order: for each the data set, and which tensor of its samples.
      */

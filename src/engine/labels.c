@@ -139,14 +139,18 @@ int ls_labels_check(const struct ls_net *net, struct ls_error *error)
     return 0;
 }
 
-int ls_labels_find_bad(const struct ls_net *net, int64_t ordinal, int64_t count,
+int ls_labels_find_bad(const struct ls_net *net, const struct ls_batch *range,
                        struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(net);
     struct consumer consumer;
     for (size_t i = 0; i < graph->op_count; i++)
-        if (labels_describe(net, graph->ops[i], &consumer))
-            LS_TRY(labels_check_samples(net, &consumer, ordinal, ordinal + count, error));
+        if (labels_describe(net, graph->ops[i], &consumer)) {
+            struct ls_batch its;
+            ls_batching_of(&net->batching, consumer.dataset, range, &its);
+            LS_TRY(
+                labels_check_samples(net, &consumer, its.ordinal, its.ordinal + its.count, error));
+        }
     return 0;
 }
 

@@ -9,9 +9,9 @@
  * sample that has a label of no class. LOCKSTEP_DATA, naming the record. */
 int ls_labels_check(const struct ls_net *net, struct ls_error *error);
 
-/* After a figure that is not finite: as above, among `count` samples from `ordinal` on. 0 if all
- * of their labels are good. */
-int ls_labels_find_bad(const struct ls_net *net, int64_t ordinal, int64_t count,
+/* After a figure that is not finite: as above, among the samples of a micro-batch. 0 if all of
+ * their labels are good. */
+int ls_labels_find_bad(const struct ls_net *net, const struct ls_batch *range,
                        struct ls_error *error);
 
 /* After the net's inputs are known: tells the data sets that skip bad records which labels its

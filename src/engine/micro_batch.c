@@ -57,14 +57,15 @@ int ls_micro_batch_fetch(const struct ls_pass *pass, struct ls_reader *const *re
         const struct ls_value *value = graph->inputs[i].value;
         struct ls_reader *reader = readers[net->inputs[i][0]];
         struct ls_sample_place place[LS_RECORD_TENSORS] = {{0}};
-        place[net->inputs[i][1]] = (struct ls_sample_place){
-            .tensor = inputs[i],
-            .bytes = (size_t)ls_value_sample_size(value) * ls_dtype_size(value->type),
-            .runs = net->runs[i],
-            .rounded = net->rounded[i]};
-        for (int64_t s = 0; s < unit->range.count; s++)
-            LS_TRY(ls_reader_fetch_to(reader, unit->range.ordinal + s, place, s, unit->range.count,
-                                      error));
+        struct ls_batch its;
+        ls_batching_of(&net->batching, net->inputs[i][0], &unit->range, &its);
+        place[net->inputs[i][1]] =
+            (struct ls_sample_place){.tensor = inputs[i],
+                                     .bytes = ls_value_bytes(value) / (size_t)its.count,
+                                     .runs = net->runs[i],
+                                     .rounded = net->rounded[i]};
+        for (int64_t s = 0; s < its.count; s++)
+            LS_TRY(ls_reader_fetch_to(reader, its.ordinal + s, place, s, its.count, error));
     }
     return 0;
 }

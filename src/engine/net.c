@@ -95,7 +95,8 @@ static int net_map_inputs(struct ls_net *net, struct ls_error *error)
         return ls_fail_memory(error, "inputs");
     for (size_t i = 0; i < graph->input_count; i++) {
         const struct ls_value *value = graph->inputs[i].value;
-        net->runs[i] = (size_t)ls_shape_count(&value->shape, 0, value->sample_axis);
+        const int axis = ls_source_axis(graph->inputs[i].layer->definition, graph->inputs[i].top);
+        net->runs[i] = (size_t)ls_shape_count(&value->shape, 0, axis);
         net->rounded[i] = value->type == LS_BF16;
         net->inputs[i][0] = -1;
         net->inputs[i][1] = graph->inputs[i].top;
@@ -292,6 +293,7 @@ void ls_net_close(struct ls_net *net)
     ls_free(net->runs);
     ls_free(net->rounded);
     ls_free(net->cut);
+    ls_free(net->own);
     ls_free(net->plans);
     ls_free(net);
 }
@@ -300,6 +302,9 @@ size_t ls_net_input_bytes(const struct ls_net *net, int input)
 {
     const struct ls_value *value = ls_net_graph(net)->inputs[input].value;
     int dataset = net->inputs[input][0];
+    const struct ls_own_batch *own = dataset >= 0 ? net->batching.own : NULL;
+    if (own != NULL && own[dataset].batch != net->batching.batch)
+        return ls_value_bytes(value);
     size_t sample = (size_t)ls_value_sample_size(value) * ls_dtype_size(value->type);
     if (net->varying >= 0 && dataset == net->varying)
         sample = ls_dataset_tensor_bytes(net->datasets[dataset], net->inputs[input][1],

@@ -85,6 +85,7 @@ struct ls_net {
     bool *rounded;    /* by graph input: it is bf16, of fp32 samples (the same) */
     int input_count;
     struct ls_batching batching;
+    struct ls_own_batch *own; /* by Data layer; for `batching` where they differ */
     /* The layer that mixes samples, so that each batch is one micro-batch; NULL: there is none. */
     const Lockstep__LayerParameter *mixer;
     struct ls_net_plan **plans; /* the first is that of record 0 and a whole micro-batch */

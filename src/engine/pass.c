@@ -216,7 +216,7 @@ int ls_pass_finish(struct ls_pass *pass, struct ls_error *error)
 int ls_pass_find_bad_label(const struct ls_pass *pass, const struct ls_batch *range,
                            struct ls_error *error)
 {
-    int status = ls_labels_find_bad(pass->net, range->ordinal, range->count, error);
+    int status = ls_labels_find_bad(pass->net, range, error);
     return ls_comm_agree(pass->engine->comm, status, error);
 }
 

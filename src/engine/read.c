@@ -95,10 +95,11 @@ int ls_read_check(struct ls_pass *pass, struct ls_error *error)
 
 void ls_read_of(const struct ls_pass *pass, size_t unit, int dataset, struct ls_read *read)
 {
-    const struct ls_batch *range = &pass->units[unit].range;
-    int64_t end = range->ordinal + range->count;
-    *read = (struct ls_read){.begin = range->ordinal,
-                             .end = end + ls_batching_left_out(&pass->net->batching, end),
+    struct ls_batch its;
+    int64_t left_out =
+        ls_batching_of(&pass->net->batching, dataset, &pass->units[unit].range, &its);
+    *read = (struct ls_read){.begin = its.ordinal,
+                             .end = its.ordinal + its.count + left_out,
                              .rank = pass->owners[unit]};
     memcpy(&read->digests, read_mark_of(pass, unit) + 1 + (size_t)dataset * WORDS,
            sizeof read->digests);

@@ -37,10 +37,11 @@ static int sources_batch_fail(const struct ls_net *net, const Lockstep__LayerPar
                    layer->name != NULL ? layer->name : "(unnamed)", message);
 }
 
-/* The batch of one source layer. What is wrong is said in the words of the layer itself
- * (layers/source.c), which would say it later if its data could be opened. */
+/* The batch of one source layer; `reads`: there was one that reads data. What is wrong is said in
+ * the words of the layer itself (layers/source.c), which would say it later if its data could be
+ * opened. */
 static int sources_check_batch(struct ls_net *net, const Lockstep__LayerParameter *layer,
-                               struct ls_error *error)
+                               bool *reads, struct ls_error *error)
 {
     int64_t batch = ls_source_batch(layer);
     static const char hint[] = "batch_size is the global batch, on any number of workers";
@@ -53,15 +54,10 @@ static int sources_check_batch(struct ls_net *net, const Lockstep__LayerParamete
     if (batch > INT32_MAX)
         return sources_batch_fail(net, layer, error, hint, "a batch of %lld samples is too large",
                                   (long long)batch);
-    if (net->batching.batch != 0 && !ls_data_layer_reads(layer))
-        return 0; /* it may have other rows than samples: layers/source.c */
-    if (net->batching.batch != 0 && net->batching.batch != batch)
-        return sources_batch_fail(
-            net, layer, error, "give all sources of a phase one batch size",
-            "has batches of %lld samples, but the net's first source has batches of "
-            "%lld; all must be equal",
-            (long long)batch, (long long)net->batching.batch);
-    net->batching.batch = batch;
+    /* The others may have other rows (layers/source.c). Data say what an epoch is. */
+    if (net->batching.batch == 0 || (ls_data_layer_reads(layer) && !*reads))
+        net->batching.batch = batch;
+    *reads = *reads || ls_data_layer_reads(layer);
     return 0;
 }
 
@@ -85,11 +81,11 @@ static bool sources_has_unknown_type(const struct ls_net *net)
     return false;
 }
 
-/* All sources of a net must hand out batches of one size. */
 int ls_sources_find_batch(struct ls_net *net, struct ls_error *error)
 {
     const Lockstep__NetParameter *definition = net->options.definition->net;
     int status = 0;
+    bool reads = false;
     for (size_t i = 0; i < definition->n_layer; i++) {
         const Lockstep__LayerParameter *layer = definition->layer[i];
         bool outside = ls_data_layer_takes_input(layer);
@@ -97,7 +93,7 @@ int ls_sources_find_batch(struct ls_net *net, struct ls_error *error)
             continue;
         if (!ls_data_layer_reads(layer) && !sources_is_type(layer, "DummyData") && !outside)
             continue;
-        if (sources_check_batch(net, layer, error) != 0)
+        if (sources_check_batch(net, layer, &reads, error) != 0)
             status = LOCKSTEP_DEFINITION;
         if (outside && !net->options.from_outside)
             status = sources_batch_fail(
@@ -153,6 +149,43 @@ static int sources_check_skipping(const struct ls_net *net, const Lockstep__Laye
         "would still bring what belongs to the bad record");
 }
 
+/* How many batches an epoch has; -1: the last one is smaller. */
+static int64_t sources_count_batches(int64_t samples, int64_t batch, enum ls_last_batch last)
+{
+    return last == LS_LAST_PARTIAL && samples % batch != 0 ? -1 : samples / batch;
+}
+
+/* Where epochs end, those of all data sets must end with the same batch; and where batches have
+ * different sizes, no batch can be smaller than its like. */
+static int sources_check_pace(const struct ls_net *net, const Lockstep__LayerParameter *layer,
+                              int index, struct ls_error *error)
+{
+    const struct ls_batching *b = &net->batching;
+    const struct ls_own_batch *own = &net->own[index];
+    const char *hint = "last_batch: WRAP goes on with the first samples, DROP leaves the rest out";
+    int64_t mine = sources_count_batches(own->samples, own->batch, b->last);
+    int64_t batches = sources_count_batches(b->samples, b->batch, b->last);
+    if (own->batch == b->batch && own->samples != net->own[0].samples)
+        return sources_batch_fail(
+            net, layer, error,
+            "data layers of one phase are read in step, unless last_batch is WRAP",
+            "its data set and that of the layer above have different numbers of samples");
+    if (own->batch == b->batch)
+        return 0;
+    if (mine < 0 || batches < 0)
+        return sources_batch_fail(net, layer, error, hint,
+                                  "has batches of %lld samples, and those of the net have %lld, "
+                                  "but the last one of an epoch is smaller",
+                                  (long long)own->batch, (long long)b->batch);
+    if (mine < batches || (mine > batches && net->options.samples <= 0))
+        return sources_batch_fail(net, layer, error, hint,
+                                  "an epoch of its data is %lld batches of %lld samples, and one "
+                                  "of the net %lld batches of %lld",
+                                  (long long)mine, (long long)own->batch, (long long)batches,
+                                  (long long)b->batch);
+    return 0;
+}
+
 /* The shapes of samples whose image has this one. */
 static void sources_set_shapes(struct ls_source_shape *shape, const struct ls_dataset *dataset,
                                const int64_t image[3])
@@ -196,17 +229,15 @@ static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParamet
     int64_t samples = ls_dataset_size(net->datasets[0]);
     bool wraps = ls_dataset_last_batch(net->datasets[0]) == LS_LAST_WRAP &&
                  ls_dataset_last_batch(*dataset) == LS_LAST_WRAP && net->varying < 0;
-    if (ls_dataset_size(*dataset) != samples && !wraps)
-        return sources_batch_fail(
-            net, layer, error,
-            "data layers of one phase are read in step, unless last_batch is WRAP",
-            "its data set and that of the layer above have different numbers of "
-            "samples");
+    const int index = net->dataset_count - 1;
+    net->own[index] = (struct ls_own_batch){ls_source_batch(layer), ls_dataset_size(*dataset)};
+    if (net->own[index].batch != net->batching.batch)
+        net->batching.own = net->own;
     if (net->options.samples > 0 && net->options.samples < samples)
         samples = net->options.samples;
     net->batching.samples = samples;
     net->batching.last = ls_dataset_last_batch(*dataset);
-    return 0;
+    return wraps || net->own[index].batch < 1 ? 0 : sources_check_pace(net, layer, index, error);
 }
 
 int ls_sources_open(struct ls_net *net, struct ls_error *error)
@@ -216,7 +247,9 @@ int ls_sources_open(struct ls_net *net, struct ls_error *error)
     net->datasets = ls_alloc(room, sizeof *net->datasets);
     net->data_layers = ls_alloc(room, sizeof *net->data_layers);
     net->shapes = ls_alloc(room, sizeof *net->shapes);
-    if (net->datasets == NULL || net->data_layers == NULL || net->shapes == NULL)
+    net->own = ls_alloc(room, sizeof *net->own);
+    if (net->datasets == NULL || net->data_layers == NULL || net->shapes == NULL ||
+        net->own == NULL)
         return ls_fail_memory(error, "data sets");
     net->batching.samples = INT64_MAX;
     net->batching.last = LS_LAST_WRAP;

@@ -27,22 +27,16 @@ static const struct ls_source_shape *find_source(const struct ls_layer *layer)
     return NULL;
 }
 
-/* The axis of a top along which its samples lie. */
-static int sample_axis_of(const struct ls_layer *layer, int top)
-{
-    const Lockstep__DataParameter *param = layer->definition->data_param;
-    return (size_t)top < param->n_tensor ? (int)param->tensor[top]->sample_axis : 0;
-}
-
 /* The shape of a top: what a sample has, with an axis of samples between or in front. */
 static struct ls_shape shape_of(const struct ls_layer *layer, int top,
                                 const struct ls_source_tensor *tensor)
 {
-    const int axis = sample_axis_of(layer, top);
+    const int axis = ls_source_axis(layer->definition, top);
     struct ls_shape shape = {.rank = tensor->shape.rank + 1};
     for (int i = 0; i < shape.rank; i++)
         shape.dim[i] = i < axis ? tensor->shape.dim[i] : i > axis ? tensor->shape.dim[i - 1] : 0;
-    shape.dim[axis] = layer->graph->samples;
+    shape.dim[axis] = layer->definition->data_param->batch_size;
+    ls_source_cut(layer, (size_t)axis, &shape);
     return shape;
 }
 
@@ -99,7 +93,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
                                  source->tensors);
         struct ls_shape shape = shape_of(layer, i, &source->tensor[i]);
         layer->top[i] = ls_graph_input(layer->graph, layer, i, &shape, source->tensor[i].type,
-                                       sample_axis_of(layer, i));
+                                       ls_source_axis(layer->definition, i));
     }
     return 0;
 }

@@ -20,6 +20,16 @@ size_t ls_input_sample_axis(const Lockstep__InputParameter *param, size_t top)
     return param->sample_axis[param->n_sample_axis == 1 || top >= param->n_sample_axis ? 0 : top];
 }
 
+int ls_source_axis(const Lockstep__LayerParameter *layer, int top)
+{
+    const Lockstep__DataParameter *data = layer->data_param;
+    if (ls_data_layer_takes_input(layer) && layer->input_param != NULL)
+        return (int)ls_input_sample_axis(layer->input_param, (size_t)top);
+    if (!ls_data_layer_reads(layer) || data == NULL || (size_t)top >= data->n_tensor)
+        return 0;
+    return (int)data->tensor[top]->sample_axis;
+}
+
 int64_t ls_source_batch(const Lockstep__LayerParameter *layer)
 {
     const char *type = layer->type != NULL ? layer->type : "";
@@ -38,13 +48,6 @@ int64_t ls_source_batch(const Lockstep__LayerParameter *layer)
     return batch > 0 ? batch : 0;
 }
 
-/* What is handed in, or filled, for a batch may have other rows than samples: those of all regions
- * of its pictures, for example. */
-static bool may_differ(const struct ls_layer *layer)
-{
-    return !ls_data_layer_reads(layer->definition) && ls_layer_mix(layer);
-}
-
 int ls_source_check_batch(const struct ls_layer *layer, struct ls_error *error, const void *message,
                           const char *field, int64_t batch)
 {
@@ -55,10 +58,11 @@ int ls_source_check_batch(const struct ls_layer *layer, struct ls_error *error, 
     if (batch < 1)
         return ls_layer_fail(layer, error, message, field, NULL,
                              "a batch of %lld samples is not possible", (long long)batch);
-    if (expected != 0 && batch != expected && !may_differ(layer))
+    /* What a source brings for a batch may have other rows than samples: those of all regions of
+     * its pictures, for example. */
+    if (expected != 0 && batch != expected && !ls_layer_mix(layer))
         return ls_layer_fail(layer, error, message, field, NULL,
-                             "has batches of %lld samples, but the net's first source has batches "
-                             "of %lld; all must be equal",
+                             "has batches of %lld samples, but those of the net have %lld",
                              (long long)batch, (long long)expected);
     return 0;
 }

@@ -29,13 +29,16 @@ struct ls_source_shape {
 struct ls_source_shapes {
     const struct ls_source_shape *item;
     size_t count;
-    /* Samples in a batch of the net, which all sources must agree on; 0: unknown; -1: something is
-     * wrong with it, and that has been reported. */
+    /* Samples in a batch of the net: those of its first source; 0: unknown; -1: something is wrong
+     * with it, and that has been reported. */
     int64_t batch;
 };
 
 /* The samples in a batch that a source layer (Data, Input, DummyData) declares; 0 if it declares
  * none, or is no source. */
 int64_t ls_source_batch(const Lockstep__LayerParameter *layer);
+
+/* The axis of a top of such a layer along which its samples lie, as the definition says. */
+int ls_source_axis(const Lockstep__LayerParameter *layer, int top);
 
 #endif

@@ -28,13 +28,14 @@ static const char *const left_out[] = {
     "snapshot_diff",
 };
 
-/* Where data lie is no part of what a training is: the data are known by their fingerprints. */
+/* Where files lie is no part of what a training is: what is in them is known by fingerprints. */
 static const struct {
     const char *message, *field;
 } paths[] = {
-    {"data_param", "source"},         {"data_param", "label_source"},
-    {"data_param", "root_folder"},    {"data_param", "mean_file"},
-    {"transform_param", "mean_file"}, {"window_data_param", "mean_file"},
+    {"data_param", "source"},          {"data_param", "label_source"},
+    {"data_param", "root_folder"},     {"data_param", "mean_file"},
+    {"transform_param", "mean_file"},  {"window_data_param", "mean_file"},
+    {"infogain_loss_param", "source"},
 };
 
 bool ls_canonical_is_path(const ProtobufCMessage *message, const char *field)

@@ -3,8 +3,8 @@
  * It is the solver with its train net inside (train_net_param, filtered for its state) in canonical
  * text. What says where and on what a run happens is left out:
  * snapshot_prefix, weights, device_id, layer_wise_reduce, debug_info; and so are the test nets,
- * which do not determine training. The seed is the effective one. Paths of data (sources, folders,
- * mean files) are left out: data are known by what is in them, wherever they lie.
+ * which do not determine training. The seed is the effective one. Paths (sources, folders, mean
+ * files, matrices) are left out: files are known by what is in them, wherever they lie.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_SCHEMA_CANONICAL_H

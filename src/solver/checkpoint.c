@@ -26,6 +26,7 @@
 #include "solver/chain.h"
 #include "solver/data.h"
 #include "solver/masks.h"
+#include "solver/matrices.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/comm.h"
@@ -164,6 +165,18 @@ static int add_data(struct draft *draft)
     return status;
 }
 
+static int add_matrices(struct draft *draft)
+{
+    struct ls_text text = {0};
+    ls_matrices_describe(draft->trainer->train, &text);
+    int status = text.failed       ? ls_fail_memory(draft->error, "a snapshot")
+                 : text.length > 0 ? ls_archive_add_note(&draft->archive, LS_NOTE_MATRICES,
+                                                         text.data, draft->error)
+                                   : 0;
+    ls_text_free(&text);
+    return status;
+}
+
 static int add_notes(struct draft *draft)
 {
     struct ls_trainer *trainer = draft->trainer;
@@ -180,6 +193,7 @@ static int add_notes(struct draft *draft)
     ls_masks_describe(trainer->parameters, masks);
     if (ls_masks_count(trainer->parameters) > 0)
         LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_MASKS, masks, error));
+    LS_TRY(add_matrices(draft));
     if (LS_MUTANT(TRACE))
         LS_TRY(ls_archive_add_note_integer(&draft->archive, "workers", trainer->workers, error));
     LS_TRY(add_data(draft));

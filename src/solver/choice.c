@@ -13,6 +13,7 @@
 #include "snapshot/weights.h"
 #include "solver/events.h"
 #include "solver/masks.h"
+#include "solver/matrices.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 
@@ -51,7 +52,10 @@ static int is_of_this_training(void *user, const struct ls_archive *archive,
     }
     ls_changes_free(&changes);
     ls_text_free(&after);
-    return status != 0 ? status : ls_masks_compare(trainer->parameters, archive, reason);
+    bool untold;
+    LS_TRY(status);
+    LS_TRY(ls_masks_compare(trainer->parameters, archive, reason));
+    return ls_matrices_compare(trainer, archive, &untold, reason);
 }
 
 static void warn_of(struct ls_trainer *trainer, const struct ls_error *list)

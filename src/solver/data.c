@@ -34,10 +34,15 @@ static int begin_cross_check(struct ls_trainer *trainer, struct ls_error *error)
                                              .dataset_count = net->dataset_count,
                                              .inputs = (const int(*)[2])net->inputs,
                                              .input_count = net->input_count};
-    trainer->data.unchecked = 0; /* all records of the largest */
-    for (int d = 0; d < net->dataset_count; d++)
-        if (ls_dataset_size(net->datasets[d]) > trainer->data.unchecked)
-            trainer->data.unchecked = ls_dataset_size(net->datasets[d]);
+    trainer->data.unchecked = 0; /* as long as all records of one of them take */
+    for (int d = 0; d < net->dataset_count; d++) {
+        int64_t size = ls_dataset_size(net->datasets[d]);
+        const struct ls_own_batch *own = net->batching.own;
+        if (own != NULL && own[d].batch != net->batching.batch)
+            size = (size + own[d].batch - 1) / own[d].batch * net->batching.batch;
+        if (size > trainer->data.unchecked)
+            trainer->data.unchecked = size;
+    }
     return ls_cross_check_open(&options, &trainer->data.cross_check, error);
 }
 
@@ -251,13 +256,14 @@ static int cross_check(struct ls_trainer *trainer, size_t unit, struct ls_error 
     struct ls_read read = {0};
     for (int d = 0; d < trainer->train->dataset_count; d++) {
         ls_read_of(trainer->train_pass, unit, d, &read);
-        trainer->data.read[d] = read.digests;
+        trainer->data.read[d] = (struct ls_cross_read){read.begin, read.end, read.digests};
     }
-    trainer->data.unchecked -= read.end - read.begin;
+    const struct ls_batch *range = &trainer->train_pass->units[unit].range;
+    trainer->data.unchecked -= range->count + ls_batching_left_out(&trainer->train->batching,
+                                                                   range->ordinal + range->count);
     if (read.rank == trainer->comm->rank)
         return 0;
-    ls_cross_check_add(trainer->data.cross_check, read.rank, read.begin, read.end,
-                       trainer->data.read);
+    ls_cross_check_add(trainer->data.cross_check, read.rank, trainer->data.read);
     return ls_cross_check_found(trainer->data.cross_check, error);
 }
 

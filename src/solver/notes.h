@@ -13,6 +13,7 @@
 #define LS_NOTE_BEST        "best"        /* the best value of snapshot_best so far */
 #define LS_NOTE_CHAIN       "chain"       /* of the weights' hashes, and where it begins */
 #define LS_NOTE_MASKS       "masks"       /* ls_masks_describe; where there are some */
+#define LS_NOTE_MATRICES    "matrices"    /* ls_matrices_describe; where there are some */
 #define LS_NOTE_COURSE      "course"      /* what resumes have changed of its rates, a line each */
 /* Iterations "first last" in which gradients outgrew their recent past most recently, the sign of a
  * loss that explodes; there once that has happened. */

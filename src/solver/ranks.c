@@ -16,6 +16,7 @@
 #include "solver/data.h"
 #include "solver/environment.h"
 #include "solver/masks.h"
+#include "solver/matrices.h"
 #include "solver/state.h"
 #include "transport/comm.h"
 
@@ -53,6 +54,10 @@ static void write_options(const struct ls_trainer *trainer,
     char masks[LS_MASKS_TEXT];
     ls_masks_describe(trainer->parameters, masks);
     ls_text_format(text, "masks: %s\n", masks);
+    ls_text_add(text, "matrices of losses:\n");
+    ls_matrices_describe(trainer->train, text);
+    for (size_t i = 0; i < trainer->test_count; i++)
+        ls_matrices_describe(trainer->tests[i].net, text);
     /* All digits: ranks that audit other micro-batches would wait for each other. */
     ls_text_format(text, "audited: %.17g of the micro-batches\n", trainer->audited_part);
 }

@@ -28,6 +28,7 @@
 #include "solver/events.h"
 #include "solver/history.h"
 #include "solver/masks.h"
+#include "solver/matrices.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/comm.h"
@@ -89,6 +90,14 @@ static int compare_definitions(struct ls_trainer *trainer, const struct ls_archi
         status = LOCKSTEP_WEIGHTS;
     if (status == 0)
         status = ls_masks_compare(trainer->parameters, archive, error);
+    bool untold = false;
+    if (status == 0)
+        status = ls_matrices_compare(trainer, archive, &untold, error);
+    if (untold)
+        ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
+                      "%s does not say which matrix it was trained with (it was written by an "
+                      "older version): whether that of the file is the same cannot be told",
+                      archive->path);
     if (status == 0)
         status = add_to_course(trainer, archive, &changes, error);
     ls_changes_free(&changes);

@@ -97,7 +97,7 @@ struct ls_gradient_watch {
 /* Whether the data are still those that the training began with (solver/data.c). */
 struct ls_data_watch {
     struct ls_epochs *epochs;           /* by data set */
-    struct ls_digests *read;            /* by data set: of one micro-batch */
+    struct ls_cross_read *read;         /* by data set: of one micro-batch */
     struct ls_cross_check *cross_check; /* with other ranks, in the first epoch of a run; or NULL */
     int64_t unchecked;                  /* samples until it ends */
     int64_t skipped; /* samples that this trainer has trained on in the place of bad ones */

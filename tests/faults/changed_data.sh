@@ -147,4 +147,33 @@ mv images gone
 train 0 '!Resume changes' -- --resume auto
 sha256sum <s_iter_40.safetensors | cmp -s - whole || fail "other bytes of moved data"
 
+# ---- The matrix of a loss -------------------------------------------------------------------------
+# matrix FILE BYTE: a BlobProto (field 5, packed) of 10 x 10 numbers, all 0.5 but the last.
+matrix() {
+    {
+        byte 42 144 3
+        for ((i = 0; i < 99; i++)); do byte 0 0 0 63; done
+        byte 0 0 "$2" 63
+    } >"$1"
+}
+restore
+solver 0.0001 10 5
+small_net "$data" "$data" | sed 's/type: "SoftmaxWithLoss"/type: "InfogainLoss"/
+    s/top: "loss"/& infogain_loss_param { source: "gains" }/' >net.prototxt
+matrix gains 0
+train 0
+cp s_iter_10.safetensors whole
+rm s_iter_10.safetensors
+train 0 '!cannot be told' -- --resume s_iter_5.safetensors
+cmp s_iter_10.safetensors whole || fail "other bytes after a resume with the same matrix"
+mkdir -p other
+mv gains other/moved
+sed 's/"gains"/"other\/moved"/' net.prototxt >moved
+mv moved net.prototxt
+train 0 '!Resume changes' -- --resume s_iter_5.safetensors
+cmp s_iter_10.safetensors whole || fail "other bytes with a matrix that has moved"
+matrix other/moved 128
+train 5 "s_iter_5.safetensors: the snapshot was made with another matrix in a file of infogain_loss_param: 'loss [0-9a-f]{16}', now 'loss [0-9a-f]{16}'. hint: a resume continues the same" \
+    -- --resume s_iter_5.safetensors
+
 finish

@@ -27,7 +27,7 @@ static void wrap_makes_a_stream_of_samples(void **state)
 static void check_epochs(enum ls_last_batch last, int64_t samples, int64_t size, int iter_size,
                          int64_t expected)
 {
-    struct ls_batching b = {samples, size, 5, iter_size, last, 0, NULL, NULL};
+    struct ls_batching b = {samples, size, 5, iter_size, last, 0, NULL, NULL, NULL};
     int64_t update = 0;
     for (int64_t epoch = 0; epoch < 4; epoch++) {
         int64_t seen = 0;
@@ -282,9 +282,36 @@ static void batchings_that_make_no_sense_are_refused(void **state)
     assert_int_equal(ls_batching_check(&mixed, "here", NULL), 0);
 }
 
+/* Batch n of each data set, at its own ordinals; those of another epoch begin with it. */
+static void a_data_set_has_batches_of_its_own(void **state)
+{
+    (void)state;
+    static const struct ls_own_batch own[] = {{12, 60}, {4, 22}};
+    struct ls_batching b = {.samples = 60, .batch = 12, .micro_batch = 12, .iter_size = 1};
+    struct ls_batch its;
+    b.own = own;
+    for (int64_t n = 0; n < 20; n++) {
+        const struct ls_batch of = {12 * n, 12};
+        assert_int_equal(ls_batching_of(&b, 0, &of, &its), 0);
+        assert_int_equal(its.ordinal, 12 * n);
+        assert_int_equal(its.count, 12);
+        assert_int_equal(ls_batching_of(&b, 1, &of, &its), 0);
+        assert_int_equal(its.ordinal, 4 * n);
+        assert_int_equal(its.count, 4);
+    }
+    b.last = LS_LAST_DROP;
+    for (int64_t n = 0; n < 20; n++) { /* 5 batches an epoch, and 2 samples behind them */
+        const struct ls_batch of = {12 * n, 12};
+        assert_int_equal(ls_batching_of(&b, 1, &of, &its), n % 5 == 4 ? 2 : 0);
+        assert_int_equal(its.ordinal, n / 5 * 22 + n % 5 * 4);
+        assert_int_equal(its.count, 4);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_data_set_has_batches_of_its_own),
         cmocka_unit_test(wrap_makes_a_stream_of_samples),
         cmocka_unit_test(partial_and_drop_end_batches_with_the_epoch),
         cmocka_unit_test(updates_per_epoch_follow_last_batch),

@@ -126,8 +126,7 @@ static void one_batch_for_all(void **state)
         assert_int_equal(open_source(&one, texts[i], &sources), LOCKSTEP_DEFINITION);
         assert_int_equal(one.error.count, 1);
         assert_non_null(strstr(one.error.problems[0].message,
-                               "has batches of 64 samples, but the net's first source has batches "
-                               "of 32"));
+                               "has batches of 64 samples, but those of the net have 32"));
         close_layer(&one);
     }
 }
@@ -190,7 +189,7 @@ static void samples_lie_along_any_axis_of_an_input(void **state)
          "sample_axis: [2, 0] }",
          "5x7x10@2, 10"},
         {"top: 'a' input_param { shape { dim: [5, 64, 3] } }",
-         "no: has batches of 5 samples, but the net's first source has batches of 64"},
+         "no: has batches of 5 samples, but those of the net have 64"},
         {"top: 'a' input_param { shape { dim: [5, 64] } sample_axis: 2 }",
          "no: along axis 2, which a shape of 2 extents does not have"},
         {"top: 'a' top: 'b' top: 'c' input_param { shape { dim: 64 } sample_axis: [0, 0] }",
