@@ -62,6 +62,31 @@ static bool is_among(const struct ls_names *names, char *const *blobs, size_t co
     return false;
 }
 
+/* Names what the net ends with: the tops that no layer reads. */
+static int no_blob(const struct ls_net_definition *definition, const char *blob,
+                   struct ls_error *error)
+{
+    const Lockstep__NetParameter *net = definition->net;
+    struct ls_names read = {0};
+    struct ls_text hint = {0};
+    size_t ignored;
+    bool made = true;
+    for (size_t i = 0; i < net->n_layer; i++)
+        for (size_t b = 0; b < net->layer[i]->n_bottom; b++)
+            made = made && ls_names_set(&read, net->layer[i]->bottom[b], 0);
+    for (size_t i = 0; i < net->n_layer && made; i++)
+        for (size_t t = 0; t < net->layer[i]->n_top && hint.length < 300; t++)
+            if (!ls_names_find(&read, net->layer[i]->top[t], &ignored))
+                ls_text_format(&hint, "%s'%.100s'", hint.length > 0 ? ", " : "the net ends with ",
+                               net->layer[i]->top[t]);
+    ls_text_format(&hint, "%s'lockstep shapes' lists all blobs", hint.length > 0 ? "; " : "");
+    int status = ls_fail(error, LOCKSTEP_USAGE, definition->definition->file,
+                         hint.failed ? NULL : hint.data, "the net has no blob '%s'", blob);
+    ls_text_free(&hint);
+    ls_names_free(&read);
+    return status;
+}
+
 /* Leaves of a net what a blob is computed from: then it is what the net ends with. */
 static int cut_at(struct lockstep_model *model, const char *blob, struct ls_error *error)
 {
@@ -84,8 +109,7 @@ static int cut_at(struct lockstep_model *model, const char *blob, struct ls_erro
     if (!made)
         return ls_fail_memory(error, "a net");
     if (kept == 0)
-        return ls_fail(error, LOCKSTEP_USAGE, definition->definition->file,
-                       "'lockstep shapes' lists the blobs", "the net has no blob '%s'", blob);
+        return no_blob(definition, blob, error);
     *less = *net;
     less->layer = layer + (net->n_layer - kept);
     less->n_layer = kept;
@@ -268,16 +292,18 @@ static int note_pictures(struct lockstep_model *model, const struct lockstep_mod
 {
     model->scale = options->scale;
     model->resize = options->resize;
+    model->oversample = options->oversample != 0;
     if (options->mean != NULL && (model->mean = ls_copy_string(options->mean)) == NULL)
         return ls_fail_memory(error, "a model");
     if (options->resize < 0 || options->resize > 65536 || !isfinite(options->scale))
         return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
                        "pictures cannot be resized to %d, or multiplied by %g", options->resize,
                        options->scale);
-    const bool said = model->mean != NULL || model->scale != 0 || model->resize != 0;
+    const bool said =
+        model->mean != NULL || model->scale != 0 || model->resize != 0 || model->oversample;
     if (said && model->net->dataset_count > 0)
         return ls_fail(error, LOCKSTEP_USAGE, model->definition.definition->file,
-                       "leave mean, scale and size out, or use the net's deploy form",
+                       "leave mean, scale, size and oversample out, or use the net's deploy form",
                        "the net has a data layer, which says how pictures are transformed");
     return 0;
 }

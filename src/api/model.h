@@ -36,6 +36,7 @@ struct lockstep_model {
     char *mean;                    /* as in lockstep_model_options, with scale and resize */
     double scale;
     int resize;
+    bool oversample;
 };
 
 /* A model with its net and nothing else: a plan. micro_batch 0: the rule. */

@@ -164,6 +164,13 @@ static int init_transform(struct lockstep_model *model, struct ls_error *error)
         options.record[1] = options.record[2] = model->resize;
     else
         plain.crop_size = plain.pad = 0;
+    const bool room = plain.crop_size > 0 &&
+                      (options.record[1] > plain.crop_size || options.record[2] > plain.crop_size);
+    if (model->oversample && !room)
+        return ls_fail(error, LOCKSTEP_USAGE, model->definition.definition->file,
+                       "--resize 256, for example: the side that pictures get before that",
+                       "the pictures are as large as the net's input, or that is no square, so "
+                       "that there are no corners to cut out");
     int status = ls_transform_open(&options, &model->transform, error);
     if (status != 0) {
         ls_transform_free(&model->transform);
@@ -322,7 +329,14 @@ int lockstep_model_predict_inputs(struct lockstep_model *model, const float *con
 
 /* ---- Pictures and samples -------------------------------------------------------------------- */
 
-/* A picture for a net without a data layer: resized, transformed as in training. */
+/* How many samples the prediction of a picture is the mean of. */
+static int count_views(const struct lockstep_model *model)
+{
+    return model->oversample ? LS_VIEWS : 1;
+}
+
+/* A picture for a net without a data layer: resized, transformed as in training; one sample for
+ * each view behind the other. */
 static int transform_picture(struct lockstep_model *model, const char *path, float *sample,
                              struct ls_error *error)
 {
@@ -348,9 +362,11 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
         status = ls_picture_resize_to_record(&picture, (int)model->transform.input[1],
                                              (int)model->transform.input[2], true, &resized,
                                              &record, &problem);
-    if (status == 0)
+    for (int v = 0; v < count_views(model) && status == 0; v++) {
+        model->transform.view = model->oversample ? v + 1 : 0;
         status = ls_transform_apply(&model->transform, &record.tensor[0], 0, false, &scratch,
-                                    sample, &problem);
+                                    sample + v * model->input_size, &problem);
+    }
     if (status != 0)
         ls_fail(error, status, path, NULL, "%s", problem.message);
     ls_buffer_free(&pixels);
@@ -360,18 +376,34 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
     return status;
 }
 
+/* The mean over all views, added up in their order, rounded once. */
+static void average_views(const struct lockstep_model *model, const float *seen, float *output)
+{
+    const int views = count_views(model);
+    for (size_t k = 0; k < model->output_size; k++) {
+        double sum = 0;
+        for (int v = 0; v < views; v++)
+            sum += (double)seen[(size_t)v * model->output_size + k];
+        output[k] = (float)(sum / views);
+    }
+}
+
 int lockstep_model_predict_picture(struct lockstep_model *model, const char *path, float *output,
                                    struct lockstep_error *error)
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
-    float *sample = ls_alloc_aligned((size_t)model->input_size * sizeof *sample);
-    if (sample == NULL)
-        return ls_fail_memory(inner, "a picture");
-    int status = model->reader != NULL ? ls_reader_picture(model->reader, path, sample, inner)
-                                       : transform_picture(model, path, sample, inner);
+    const size_t views = (size_t)count_views(model);
+    float *sample = ls_alloc_aligned(views * (size_t)model->input_size * sizeof *sample);
+    float *seen = ls_alloc(views * model->output_size + 1, sizeof *seen);
+    int status = sample == NULL || seen == NULL ? ls_fail_memory(inner, "a picture")
+                 : model->reader != NULL ? ls_reader_picture(model->reader, path, sample, inner)
+                                         : transform_picture(model, path, sample, inner);
     if (status == 0)
-        status = predict(model, sample, 1, output, inner);
+        status = predict(model, sample, views, views > 1 ? seen : output, inner);
+    if (status == 0 && views > 1)
+        average_views(model, seen, output);
+    ls_free(seen);
     ls_free_aligned(sample);
     return status;
 }

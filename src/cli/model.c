@@ -28,6 +28,8 @@ int ls_cli_load_model(const char *command, const struct ls_cli_model_values *val
     options.labels = values->labels;
     options.mean = values->mean;
     options.resize = (int)values->resize;
+    options.oversample = values->oversample;
+    options.output = values->output;
     if (values->scale != NULL) {
         const char *end = ls_cli_parse_number(values->scale, &options.scale);
         if (end == NULL || *end != '\0' || !(options.scale > 0))

@@ -12,6 +12,8 @@ struct ls_cli_model_values {
     struct ls_cli_list stages;
     const char *labels, *mean, *scale; /* of commands that tell classes of pictures */
     int64_t resize;
+    int oversample;
+    const char *output;
 };
 
 #define LS_CLI_PICTURE_OPTIONS(type, member)                                                       \
@@ -23,7 +25,12 @@ struct ls_cli_model_values {
         LS_CLI_ROW(LS_CLI_TEXT, "scale", "F", type, member.scale, 0,                               \
                    "the same: what pixels are multiplied by, behind the mean"),                    \
         LS_CLI_ROW(LS_CLI_INTEGER, "resize", "N", type, member.resize, 1,                          \
-                   "the same: the side that pictures get before their centre is cut out")
+                   "the same: the side that pictures get before their centre is cut out"),         \
+        LS_CLI_ROW(LS_CLI_FLAG, "oversample", NULL, type, member.oversample, 0,                    \
+                   "the same: the mean of ten predictions, of the corners and the\n"               \
+                   "centre, and of these from left to right"),                                     \
+        LS_CLI_ROW(LS_CLI_TEXT, "output", "BLOB", type, member.output, 0,                          \
+                   "what is predicted, where the net ends with several blobs")
 
 /* The rows of an option table for these values at `member` of the command's struct. */
 #define LS_CLI_MODEL_OPTIONS(type, member)                                                         \

@@ -365,6 +365,11 @@ static struct window place_window(const struct ls_transform *t, const int64_t re
     int64_t room_x = w.width + 2 * t->pad - w.columns;
     w.top = room_y / 2;
     w.left = room_x / 2;
+    const int corner = (t->view - 1) % (LS_VIEWS / 2);
+    if (t->view > 0 && corner < LS_VIEWS / 2 - 1) {
+        w.top = corner < 2 ? 0 : room_y;
+        w.left = corner % 2 == 0 ? 0 : room_x;
+    }
     if (augment && t->crop > 0) {
         w.top = ls_random_below(t->key, ordinal, DRAW_TOP, (uint32_t)room_y + 1);
         w.left = ls_random_below(t->key, ordinal, DRAW_LEFT, (uint32_t)room_x + 1);
@@ -376,7 +381,7 @@ static struct window place_window(const struct ls_transform *t, const int64_t re
 
 static struct jitter draw_jitter(const struct ls_transform *t, uint64_t ordinal, bool augment)
 {
-    struct jitter jitter = {.contrast = 1};
+    struct jitter jitter = {.contrast = 1, .mirror = t->view > LS_VIEWS / 2};
     if (!augment)
         return jitter;
     jitter.mirror = t->mirror && ls_random_below(t->key, ordinal, DRAW_MIRROR, 2) == 1;

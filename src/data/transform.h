@@ -44,7 +44,11 @@ struct ls_transform {
     float *mean;         /* a picture of input's shape, or NULL */
     float *channel_mean; /* one for each channel, or NULL */
     uint64_t key;
+    /* Where nothing is random: 0 is the centre; 1 to LS_VIEWS are the corners (top left, top right,
+     * bottom left, bottom right) and the centre, and the same from left to right. */
+    int view;
 };
+enum { LS_VIEWS = 10 };
 
 /* What a transformation depends on. */
 struct ls_transform_options {

@@ -129,6 +129,12 @@ cmp -s means scaled && fail "--scale changes nothing"
 classify --labels names.txt --format csv --resize 40 >resized
 cmp -s plain resized && fail "--resize changes nothing"
 says 0 "n01 a cat" classify --labels names.txt --mean raw.binaryproto
+# Ten views: another mean than the centre alone. The mean of probabilities is one of probabilities.
+classify --labels names.txt --format csv --resize 40 --oversample >views
+cmp -s views resized && fail "--oversample changes nothing"
+says 2 "there are no corners to cut out. hint: --resize" classify --oversample
+says 0 "n0" classify --labels names.txt --output ip
+says 2 "the net has no blob 'probe'. hint: the net ends with 'prob'; 'lockstep shapes'" classify --output probe
 says 2 "missing.txt" classify --labels missing.txt
 says 2 "is no number above 0" classify --scale x
 says 2 "the net has a data layer" "$LOCKSTEP" classify --model net.prototxt \
