@@ -32,6 +32,16 @@
 
 /* ---- Solvers --------------------------------------------------------------------------------- */
 
+/* What else is wrong with a solver of which a part could not be read. Whether its data are there
+ * is asked later: the caller may want others. */
+static void tell_more(struct ls_solver_definition *definition, struct ls_error *error)
+{
+    struct lockstep_dummy_options missing;
+    lockstep_dummy_options_init(&missing);
+    (void)ls_dummy_data_solver(definition, &missing, NULL);
+    ls_training_plan_check(definition, error);
+}
+
 int lockstep_solver_load(const char *path, const char *const *set, size_t set_count,
                          struct lockstep_solver **out, struct lockstep_error *error)
 {
@@ -48,7 +58,7 @@ int lockstep_solver_load(const char *path, const char *const *set, size_t set_co
         return 0;
     }
     if (solver->definition != NULL)
-        ls_training_plan_check(solver->definition, inner);
+        tell_more(solver->definition, inner);
     ls_solver_definition_free(solver->definition);
     ls_free(solver);
     return status;
@@ -98,10 +108,14 @@ int lockstep_solver_of_net(const char *path, int level, const char *const *stage
     if (status == 0)
         status = ls_add_losses(&solver->definition->train, inner);
     ls_text_free(&text);
-    if (status != 0)
-        lockstep_solver_free(solver);
-    else
+    if (status == 0) {
         *out = solver;
+        return 0;
+    }
+    if (solver->definition != NULL) /* its data may be missing: only its layers are looked at */
+        ls_training_plan_check_types(solver->definition, inner);
+    ls_solver_definition_free(solver->definition);
+    ls_free(solver);
     return status;
 }
 

@@ -131,26 +131,30 @@ static bool is_in(const Lockstep__NetParameter *net, const Lockstep__LayerParame
     return false;
 }
 
-/* The layer of the definition that makes a blob in other states than this one, or NULL. */
+static bool makes(const Lockstep__LayerParameter *layer, const char *blob)
+{
+    for (size_t t = 0; t < layer->n_top; t++)
+        if (strcmp(layer->top[t], blob) == 0)
+            return true;
+    return false;
+}
+
+/* The first layer of the definition that makes a blob in other states than this one, or NULL. */
 static const Lockstep__LayerParameter *left_out(const struct builder *builder, const char *name)
 {
     const Lockstep__NetParameter *all = builder->net->all;
     for (size_t i = 0; all != NULL && i < all->n_layer; i++)
-        for (size_t t = 0; t < all->layer[i]->n_top; t++)
-            if (strcmp(all->layer[i]->top[t], name) == 0)
-                return all->layer[i];
+        if (makes(all->layer[i], name))
+            return all->layer[i];
     return NULL;
 }
 
-/* "; layer 'lstm1' makes it, but only with stage 'factored'": what leaves out a layer. */
-static void say_left_out(const Lockstep__LayerParameter *layer, struct ls_text *text,
-                         struct ls_text *hint)
+/* "phase TRAIN, or with --stage a": states that the rules of a layer ask for. */
+static void say_states(const Lockstep__LayerParameter *layer, struct ls_text *hint)
 {
-    ls_text_format(text, ", for the state of this net leaves layer '%s' out",
-                   layer->name != NULL ? layer->name : "(unnamed)");
-    const char *separator = "it is there with ";
     for (size_t i = 0; i < layer->n_include; i++) {
         const Lockstep__NetStateRule *rule = layer->include[i];
+        const char *separator = hint->length == 0 ? "it is there with " : ", or with ";
         if (rule->n_stage > 0)
             ls_text_format(hint, "%s--stage ", separator);
         for (size_t s = 0; s < rule->n_stage; s++)
@@ -158,9 +162,20 @@ static void say_left_out(const Lockstep__LayerParameter *layer, struct ls_text *
         if (rule->n_stage == 0 && rule->has_phase)
             ls_text_format(hint, "%sphase %s", separator,
                            rule->phase == LOCKSTEP__PHASE__TRAIN ? "TRAIN" : "TEST");
-        if (rule->n_stage > 0 || rule->has_phase)
-            separator = ", or with ";
     }
+}
+
+/* ", for the state of this net leaves layer 'lstm1' out", and in which states layers make the blob
+ * `name`, of which `first` is the first one. */
+static void say_left_out(const struct builder *builder, const Lockstep__LayerParameter *first,
+                         const char *name, struct ls_text *text, struct ls_text *hint)
+{
+    const Lockstep__NetParameter *all = builder->net->all;
+    ls_text_format(text, ", for the state of this net leaves layer '%s' out",
+                   first->name != NULL ? first->name : "(unnamed)");
+    for (size_t i = 0; i < all->n_layer; i++)
+        if (makes(all->layer[i], name) && (all->layer[i] == first || first->n_bottom == 0))
+            say_states(all->layer[i], hint);
 }
 
 /* Reports a bottom that nothing above makes. */
@@ -176,7 +191,7 @@ static int unknown_bottom(struct builder *builder, const struct ls_layer *layer,
     struct ls_text text = {0}, hint = {0};
     ls_text_format(&text, "no layer above produces its bottom '%s' (index %d)", name, index);
     if (other != NULL && !is_in(builder->net->net, other))
-        say_left_out(other, &text, &hint);
+        say_left_out(builder, other, name, &text, &hint);
     else if (near != NULL)
         ls_text_format(&hint, "did you mean '%s'?", near);
     int status = ls_layer_fail(layer, builder->error, NULL, "bottom", hint.data, "%s",

@@ -38,7 +38,11 @@ static uint32_t group_of(const struct ls_layer *layer)
 static int check_fields(const struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__BatchNormParameter *p = param_of(layer);
-    int status = ls_layer_check_eps(layer, error, p, p->eps), failed;
+    const struct ls_normalize *state = layer->state;
+    int status = 0, failed;
+    /* Saved variances that are not 0 need no eps. */
+    if (state->by_batch || p->eps != 0)
+        status = ls_layer_check_eps(layer, error, p, p->eps);
     if ((failed = ls_normalize_check_kept(layer, error, p, "moving_average_fraction",
                                           p->moving_average_fraction)) != 0)
         status = failed;
@@ -84,8 +88,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     const Lockstep__BatchNormParameter *p = param_of(layer);
     bool test = layer->graph->phase == LOCKSTEP__PHASE__TEST;
     LS_TRY(ls_layer_begin(layer, error, NULL));
-    int fields = check_fields(layer, error);
     state->by_batch = p->has_use_global_stats ? !p->use_global_stats : !test;
+    int fields = check_fields(layer, error);
     state->group = group_of(layer);
     state->eps = p->eps;
     state->keep = p->moving_average_fraction;

@@ -1,7 +1,7 @@
 /* Parameter: a learnable tensor as a top.
  *
- * Blob: parameter, of the shape in parameter_param, zeros unless weights are loaded. The top does
- * not depend on samples. Its gradient is the exact sum over all micro-batches. Caffe's
+ * Blob: parameter, of the shape in parameter_param, filled by its blob_filler (default: zeros). The
+ * top does not depend on samples. Its gradient is the exact sum over all micro-batches. Caffe's
  * parameter_param.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -30,7 +30,10 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     struct ls_shape shape = {0};
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(read_shape(layer, error, &shape));
-    layer->request[0] = (struct ls_blob_request){.name = "parameter", .shape = shape};
+    layer->request[0] =
+        (struct ls_blob_request){.name = "parameter",
+                                 .shape = shape,
+                                 .filler = layer->definition->parameter_param->blob_filler};
     layer->blobs = 1;
     return 0;
 }

@@ -204,7 +204,7 @@ int ls_solver_read_text(const char *path, const char *text, struct ls_solver_def
         solver->solver = reading.solver;
         status = read_solver(&reading, 0, NULL, 0, &nets);
     }
-    if (status == 0)
+    if (status == 0 || (status == LOCKSTEP_DEFINITION && nets))
         *out = solver;
     else
         ls_solver_definition_free(solver);

@@ -34,7 +34,8 @@ int ls_solver_read(const char *path, const char *const *set, size_t set_count,
  * that a caller can look for problems of theirs (it is of no other use), else NULL. */
 int ls_solver_read_partly(const char *path, const char *const *set, size_t set_count,
                           struct ls_solver_definition **out, struct ls_error *error);
-/* The same for a text; `path` is what it is called, and where its paths are looked for. */
+/* As ls_solver_read_partly, for a text; `path` is what it is called, and where its paths are looked
+ * for. */
 int ls_solver_read_text(const char *path, const char *text, struct ls_solver_definition **out,
                         struct ls_error *error);
 void ls_solver_definition_free(struct ls_solver_definition *solver);

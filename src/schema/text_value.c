@@ -207,6 +207,23 @@ static bool is_engine(struct ls_text_reader *reader, const ProtobufCFieldDescrip
     return true;
 }
 
+/* A type that older layers do not have: told once for all layers that have it. */
+static bool is_older_type(struct ls_text_reader *reader, const ProtobufCFieldDescriptor *field,
+                          const struct ls_token *token)
+{
+    char name[64];
+    if (field->descriptor != &lockstep__v1_layer_parameter__layer_type__descriptor ||
+        token->kind != LS_TOKEN_NAME || token->length >= sizeof name)
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)token->length, token->start);
+    if (!ls_unknown_add(&reader->unknown, reader->definition->arena,
+                        &lockstep__v1_layer_parameter__descriptor, field->name, name, reader->layer,
+                        token))
+        reader->no_memory = true;
+    ls_reader_damage(reader);
+    return true;
+}
+
 /* A name, or a number that has a name. */
 static enum ls_scalar_result read_enum(struct ls_text_reader *reader,
                                        const ProtobufCFieldDescriptor *field, bool negative,
@@ -229,6 +246,10 @@ static enum ls_scalar_result read_enum(struct ls_text_reader *reader,
         ls_lex_next(&reader->lexer);
         value->i32 = type->values[0].value;
         return LS_SCALAR_OK;
+    }
+    if (found == NULL && is_older_type(reader, field, &token)) {
+        ls_lex_next(&reader->lexer);
+        return LS_SCALAR_WRONG;
     }
     if (found == NULL) {
         char wanted[400];

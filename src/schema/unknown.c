@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "schema/unknown.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,6 +95,10 @@ static bool say_owners(const ProtobufCMessageDescriptor *type, const char *name,
                        struct ls_text *text)
 {
     size_t owners = 0;
+    if (strcmp(name, "layer") == 0 || strcmp(name, "layers") == 0) {
+        ls_text_add(text, "is a '}' missing in front of it?");
+        return true;
+    }
     for (unsigned i = 0; i < type->n_fields; i++) {
         const ProtobufCFieldDescriptor *field = &type->fields[i];
         if (field->type != PROTOBUF_C_TYPE_MESSAGE ||
@@ -105,15 +110,49 @@ static bool say_owners(const ProtobufCMessageDescriptor *type, const char *name,
     return owners >= 1 && owners <= 3;
 }
 
+/* Whether a name is that of a layer type's own parameters: 'roi_align_param' of a ROIAlign layer.
+ */
+static bool is_own(const struct ls_unknown *item)
+{
+    const char *name = item->name, *suffix = strstr(name, "_param");
+    const char *type = item->layer != NULL ? layer_says(item->layer, "type") : NULL;
+    if (suffix == NULL || suffix == name || type == NULL)
+        return false;
+    for (; name < suffix; name++)
+        if (*name != '_' && tolower((unsigned char)*name) != tolower((unsigned char)*type++))
+            return false;
+    return true;
+}
+
 /* Where a name is neither a fork's nor another message's it may be misspelt. */
 static void say_meant(const struct ls_unknown *item, struct ls_text *text)
 {
     const char *names[CANDIDATES_MAX];
     char meant[LS_MEANT_MAX];
     size_t count = 0;
+    if (is_own(item))
+        return;
     for (unsigned i = 0; i < item->type->n_fields && count < CANDIDATES_MAX; i++)
         names[count++] = item->type->fields[i].name;
     ls_text_add(text, ls_did_you_mean(item->name, names, count, meant));
+}
+
+/* What to write instead of a type that V1LayerParameter does not have. */
+static void say_newer(const char *value, struct ls_text *hint)
+{
+    const ProtobufCEnumDescriptor *types = &lockstep__v1_layer_parameter__layer_type__descriptor;
+    const struct ls_fork_type *fork = ls_fork_type(value);
+    const char *names[CANDIDATES_MAX];
+    size_t count = 0;
+    for (unsigned i = 0; i < types->n_values && count < CANDIDATES_MAX; i++)
+        names[count++] = types->values[i].name;
+    const char *near = ls_suggest(value, names, count);
+    if (fork != NULL)
+        ls_text_format(hint, "it is of %s: %s", fork->fork, fork->hint);
+    else if (near != NULL)
+        ls_text_format(hint, "did you mean '%s'?", near);
+    else
+        ls_text_add(hint, "newer types are written layer { type: \"Name\" }");
 }
 
 static int refuse(const struct ls_unknown *item, const char *file, bool whole,
@@ -125,10 +164,16 @@ static int refuse(const struct ls_unknown *item, const char *file, bool whole,
         snprintf(place, sizeof place, "%s", file);
     else
         snprintf(place, sizeof place, "%s:%u:%u", file, item->line, item->column);
-    ls_text_format(&text, "unknown field '%s' in %s", item->name, item->type->short_name);
+    if (item->value != NULL)
+        ls_text_format(&text, "unknown older layer type '%s'", item->value);
+    else
+        ls_text_format(&text, "unknown field '%s' in %s", item->name, item->type->short_name);
     say_layers(item, &text);
-    bool hinted = item->fork != NULL || say_owners(item->type, item->name, &hint);
-    if (item->fork != NULL)
+    bool hinted =
+        item->fork != NULL || item->value != NULL || say_owners(item->type, item->name, &hint);
+    if (item->value != NULL)
+        say_newer(item->value, &hint);
+    else if (item->fork != NULL)
         ls_text_format(&hint, "it is of %s: %s", item->fork->fork, item->fork->hint);
     if (!hinted)
         say_meant(item, &text);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "layers/layers.h"
+
 static bool is_loss(const Lockstep__LayerParameter *layer)
 {
     static const char ending[] = "Loss";
@@ -19,11 +21,18 @@ static bool is_loss(const Lockstep__LayerParameter *layer)
              strcmp(type + length - (sizeof ending - 1), ending) == 0));
 }
 
-/* Whether a layer behind number `from` reads a blob, or a layer writes it anew. */
+/* Whether gradients go through layers of this type: not through Accuracy, for example. */
+static bool has_gradient(const Lockstep__LayerParameter *layer)
+{
+    const struct ls_layer_type *type = layer->type != NULL ? ls_layer_type_find(layer->type) : NULL;
+    return type == NULL || type->backward != NULL;
+}
+
+/* Whether a layer with gradients behind number `from` reads a blob. */
 static bool is_read(const Lockstep__NetParameter *net, size_t from, const char *name)
 {
     for (size_t i = from + 1; i < net->n_layer; i++)
-        for (size_t b = 0; b < net->layer[i]->n_bottom; b++)
+        for (size_t b = 0; b < net->layer[i]->n_bottom && has_gradient(net->layer[i]); b++)
             if (strcmp(net->layer[i]->bottom[b], name) == 0)
                 return true;
     return false;
@@ -80,7 +89,7 @@ int ls_add_losses(struct ls_net_definition *definition, struct ls_error *error)
         memcpy(more->layer, net->layer, net->n_layer * sizeof *more->layer);
     for (size_t i = 0; i < net->n_layer; i++) /* what comes from outside needs no gradient */
         for (size_t t = 0; t < net->layer[i]->n_top && net->layer[i]->n_bottom > 0; t++) {
-            if (is_read(net, i, net->layer[i]->top[t]))
+            if (!has_gradient(net->layer[i]) || is_read(net, i, net->layer[i]->top[t]))
                 continue;
             Lockstep__LayerParameter *loss =
                 make_loss(arena, net->layer[i]->top[t], net->state->phase);

@@ -5,8 +5,8 @@
 
 #include "schema/net.h"
 
-/* Where no layer of the net is a loss, the mean of each top that no layer reads becomes one: a
- * Reduction layer over all axes, behind the others. */
+/* Where no layer of the net is a loss, the mean of each top that only layers without gradients
+ * read becomes one: a Reduction layer over all axes, behind the others. */
 int ls_add_losses(struct ls_net_definition *definition, struct ls_error *error);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "graph/build.h"
 #include "ops/devices.h"
 #include "schema/upgrade.h"
 #include "solver/check.h"
@@ -226,6 +227,12 @@ int ls_training_plan_check(const struct ls_solver_definition *definition, struct
     int test_status = open_test_nets(trainer, error);
     ls_training_plan_free(trainer);
     return status != 0 ? status : test_status;
+}
+
+int ls_training_plan_check_types(const struct ls_solver_definition *definition,
+                                 struct ls_error *error)
+{
+    return ls_graph_check_types(&definition->train, error);
 }
 
 int ls_training_plan_create(const struct ls_solver_definition *definition,

@@ -22,6 +22,9 @@ int ls_training_plan_create(const struct ls_solver_definition *definition,
 /* Reports what is wrong with the nets of a solver that is itself wrong, so that a user sees all
  * problems at once. */
 int ls_training_plan_check(const struct ls_solver_definition *definition, struct ls_error *error);
+/* Of these problems only layer types of the net to train that are not there. */
+int ls_training_plan_check_types(const struct ls_solver_definition *definition,
+                                 struct ls_error *error);
 
 struct ls_store_options ls_training_plan_store_options(const struct ls_trainer *trainer);
 /* How many batches make one pass over a test net's data (test_iter if it is given). */

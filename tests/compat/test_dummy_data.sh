@@ -119,6 +119,23 @@ says 0 'Net "test"' plan --model classes.prototxt
 says 0 'Net "train"' plan --model classes.prototxt --phase TRAIN
 says 2 "--phase is TRAIN or TEST" plan --model classes.prototxt --phase BOTH
 
+# A net without a loss is planned with one where gradients go: not behind an accuracy.
+sed '/SoftmaxWithLoss/d' classes.prototxt >scores.prototxt
+says 0 "mean_ip" plan --model scores.prototxt --phase TRAIN
+# Unknown fields do not hide what else is wrong, and data that are not there are no part of it.
+sed 's/type: "ReLU"/type: "Zap" zap_param { }/' classes.prototxt >unknown.prototxt
+for phase in TRAIN TEST; do
+    says 3 "there is no layer type 'Zap'" plan --model unknown.prototxt --phase $phase
+    if grep -q "there is no file" log; then fail "a missing source is told"; fi
+done
+solver unknown
+says 3 "there is no layer type 'Zap'" plan --solver unknown_solver.prototxt --dummy-data
+if grep -q "there is no file" log; then fail "a missing source is told"; fi
+sed -i 's/base_lr/zap: 1 base_lr/' classes_solver.prototxt
+says 3 "unknown field 'zap'" plan --solver classes_solver.prototxt --dummy-data
+if grep -q "there is no file" log; then fail "a missing source is told"; fi
+solver classes
+
 # What a definition says in vain is told.
 sed 's/type: "ReLU"/& quantization_param { } lrn_param { }/' classes.prototxt >vain.prototxt
 solver vain

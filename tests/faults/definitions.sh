@@ -16,6 +16,7 @@ at='^lockstep: net.prototxt:[0-9]+:[0-9]+: '
 bad 's/kernel_size: 3/kernal_size: 3/' \
     "^lockstep: net.prototxt:14:37: unknown field 'kernal_size' in ConvolutionParameter of layer 'conv' \(Convolution\); did you \
 mean 'kernel_size'\?$"
+bad '/name: "conv"/i layer { }' "${at}unknown field 'layer'.*is a '}' missing in front of it"
 bad 's/"Pooling"/"Poolin"/' "${at}pool: there is no layer type 'Poolin'.*did you mean 'Pooling'"
 bad 's/type: "Pooling" //' "${at}pool: "
 bad 's/type: "Pooling"/type: "DenseCRF"/' "${at}pool: there is no layer type 'DenseCRF'.*DeepLab"
@@ -26,6 +27,9 @@ bad 's/num_output: 4/num_output: -4/' "${at}the value -4 of field 'num_output' i
 bad 's/num_output: 4/num_output: 4.5/' "${at}field 'num_output' takes a whole number"
 bad 's/num_output: 4/num_output: 99999999999/' "${at}the value 99999999999 .* out of range"
 bad 's/"xavier"/"xavyer"/' "${at}conv: weight filler: unknown filler 'xavyer'.*xavier, msra"
+bad '1i layer { name: "p" type: "Parameter" top: "p"\
+  parameter_param { shape { dim: 2 } blob_filler { type: "zap" } } }' \
+    "${at}p: parameter filler: unknown filler 'zap'"
 bad 's/type: "xavier"/type: "uniform" min: 2/' "${at}conv: weight filler: .*min 2 to max 1"
 bad 's/type: "xavier"/type: "gaussian" std: -1/' "${at}conv: weight filler: .*std -1"
 bad 's/type: "xavier"/value: nan/' "${at}conv: weight filler: .*nan"

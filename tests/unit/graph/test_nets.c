@@ -356,6 +356,23 @@ static void left_out_layers(void **state)
     close_net(&one);
 }
 
+/* Sources of several states that make the same blob. */
+static void left_out_sources(void **state)
+{
+    (void)state;
+    struct one_net one;
+    open_net(&one,
+             "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: [2, 3] } } }\n"
+             "layer { name: 's1' type: 'Input' top: 'a' include { phase: TRAIN } }\n"
+             "layer { name: 's2' type: 'Input' top: 'a' include { phase: TEST stage: 'other' } }\n"
+             "layer { name: 'l' type: 'Eltwise' bottom: 'x' bottom: 'a' top: 'b' }\n",
+             false, 2);
+    assert_int_equal(one.status, LOCKSTEP_DEFINITION);
+    assert_string_equal(one.error.problems[0].hint,
+                        "it is there with phase TRAIN, or with --stage other");
+    close_net(&one);
+}
+
 /* Parameters of another type are ignored, as in Caffe, and noted. */
 static void ignored_parameters(void **state)
 {
@@ -486,6 +503,7 @@ int main(void)
         cmocka_unit_test(unknown_types),
         cmocka_unit_test(unknown_types_in_groups),
         cmocka_unit_test(left_out_layers),
+        cmocka_unit_test(left_out_sources),
         cmocka_unit_test(ignored_parameters),
         cmocka_unit_test(equal_names),
         cmocka_unit_test(figures_are_no_bottoms),

@@ -57,6 +57,9 @@ static const struct layer_case cases[] = {
      "batch norm backward data(grad(y) x - - - - - > grad(x)); view(grad(x) > grad(x))"},
 
     /* DeepLab and PSPNet. */
+    /* Saved variances can do without eps. */
+    {NORM "batch_norm_param { eps: 0 use_global_stats: true }", "4x3x5x6", "4x3x5x6",
+     "mean 3~, variance 3~, factor 1~", "batch norm(x l.mean l.variance l.factor - - > y)", NULL},
     {BN, "4x3x5x6!", "4x3x5x6!", FORKS, BY_BATCH "l.scale l.bias > y)",
      "batch norm backward sums(grad(y) x - - - - > grad(l.scale) grad(l.bias)); "
      "accumulate(grad(l.scale)); accumulate(grad(l.bias)); sync point(); "
@@ -84,8 +87,9 @@ static const struct layer_case cases[] = {
 };
 
 static const struct refused_case refused[] = {
-    {"name: 'l'\ntype: 'BatchNorm'\nbottom: 'x'\ntop: 'y'\nbatch_norm_param {\n  eps: 0\n}", "4x3",
-     "l: eps 0 must be a number above 0", "6:3"},
+    {"name: 'l'\ntype: 'BatchNorm'\nbottom: 'x'\ntop: 'y'\nbatch_norm_param {\n  eps: 0\n"
+     "  use_global_stats: false }",
+     "4x3", "l: eps 0 must be a number above 0", "6:3"},
     {NORM "batch_norm_param { eps: nan moving_average_fraction: nan group: 4294967295 }", "4x3",
      "l: eps nan must be\nl: moving_average_fraction nan must be from 0 to 1\n"
      "l: group 4294967295 is more samples than a batch may have",

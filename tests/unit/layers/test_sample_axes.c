@@ -132,6 +132,8 @@ static const struct axes_case {
     CHANNELS("Deconvolution", "convolution_param { num_output: 3 kernel_size: 1 }", "!"),
 
     {LAYER("DetectionOutput") ABSY DETECT, "8x8 8x6 1x2x8?", "8x1x2x7"},
+    {LAYER("DetectionOutput") "bottom: 'a' bottom: 'b' bottom: 's' bottom: 'd' top: 'y' " DETECT,
+     "8x8 8x6 1x2x8? 8x3x5x5", "8x1x2x7"},
     {LAYER("DetectionOutput") ABSY DETECT, "16x4/2 16x3/2 1x2x8?", "8x1x2x7"},
     {LAYER("DetectionOutput") ABSY DETECT, "8x8 8x6 1x2x8", "no: for samples"},
     {LAYER("DetectionOutput") ABSY DETECT, "2x8@1 2x8@1 1x2x8?", "no: " NOT_IN_FRONT},

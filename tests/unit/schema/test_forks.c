@@ -106,6 +106,41 @@ static void fields_that_are_refused(void **state)
         assert_true(type->fork[0] != '\0' && type->hint[0] != '\0');
 }
 
+/* What belongs to a layer type by its name is no slip of the pen. */
+static void parameters_of_own_types(void **state)
+{
+    (void)state;
+    expect(NET, "layer { type: 'RegionLos' region_los_param { } }",
+           "f:1:27: unknown field 'region_los_param' in LayerParameter of layer '' (RegionLos)", "",
+           NULL);
+    expect(NET, "layer { type: 'ROILog' roi_log_param { } }",
+           "f:1:24: unknown field 'roi_log_param' in LayerParameter of layer '' (ROILog)", "",
+           NULL);
+    expect(NET, "layer { type: 'Other' region_los_param { } }",
+           "f:1:23: unknown field 'region_los_param' in LayerParameter of layer '' (Other); did "
+           "you mean 'region_loss_param'?",
+           "", NULL);
+}
+
+/* Types that the older form of layers does not have are told once each. */
+static void older_types(void **state)
+{
+    (void)state;
+    expect(NET,
+           "layers { name: 'a' type: CONVOLUTION3D }\nlayers { name: 'b' type: CONVOLUTION3D }\n"
+           "layers { name: 'c' type: RELUU }\nlayers { name: 'd' type: ZAP_ZAP_ZAP }",
+           "f:1:26: unknown older layer type 'CONVOLUTION3D' of 2 layers, the first 'a'. hint: it "
+           "is of C3D: layer { type: \"Convolution\" } takes volumes, with kernel_size: [3, 5, 5], "
+           "one for each axis\n"
+           "f:3:26: unknown older layer type 'RELUU' of layer 'c'. hint: did you mean 'RELU'?\n"
+           "f:4:26: unknown older layer type 'ZAP_ZAP_ZAP' of layer 'd'. hint: newer types are "
+           "written layer { type: \"Name\" }",
+           "", NULL);
+    expect(NET, "layers { name: 'a' type: 'RELU' }",
+           "f:1:26: field 'type' takes 'RELU' or another value of LayerType, found ''RELU''", "",
+           NULL);
+}
+
 /* A field that the schema has is not looked up among those of forks; any message may have an
  * engine. */
 static void check_fields(const ProtobufCMessageDescriptor *type, int depth)
@@ -197,6 +232,8 @@ int main(void)
         cmocka_unit_test(fields_of_other_names),
         cmocka_unit_test(fields_that_are_refused),
         cmocka_unit_test(fields_are_in_one_place),
+        cmocka_unit_test(parameters_of_own_types),
+        cmocka_unit_test(older_types),
         cmocka_unit_test(damage),
         cmocka_unit_test(fields_that_are_repeated),
         cmocka_unit_test(settings),
