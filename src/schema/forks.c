@@ -104,6 +104,7 @@ static const struct ls_fork_field fields[] = {
     IGNORED("LayerParameter", "trt_param", "NVIDIA Caffe"),
     /* what a solver shows */
     IGNORED("SolverParameter", "show_per_class_result", "SSD"),
+    IGNORED("SolverParameter", "richness", "TSN"),
     IGNORED("SolverParameter", "eval_type", "SSD"),
     IGNORED("SolverParameter", "ap_version", "SSD"),
 
@@ -173,6 +174,11 @@ static const struct ls_fork_field fields[] = {
 bool ls_fork_repeats(const char *message, const char *field)
 {
     return strcmp(message, "TransformationParameter") == 0 && strcmp(field, "resize_param") == 0;
+}
+
+bool ls_fork_lists(const char *message, const char *field)
+{
+    return strcmp(message, "SolverParameter") == 0 && strcmp(field, "device_id") == 0;
 }
 
 const struct ls_fork_field *ls_fork_field(const char *message, const char *field)

@@ -27,6 +27,10 @@ const struct ls_fork_field *ls_fork_field(const char *message, const char *field
  * enough to see that it is there, because data are refused where it is. */
 bool ls_fork_repeats(const char *message, const char *field);
 
+/* Whether a fork gives a list for a field that takes one value here, and that changes no number:
+ * devices of TSN's solvers. */
+bool ls_fork_lists(const char *message, const char *field);
+
 struct ls_fork_type {
     const char *type; /* of a layer */
     const char *fork;

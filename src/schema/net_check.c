@@ -1,6 +1,7 @@
 /* What a definition to train from says in vain: fields of a net that change nothing (a warning),
  * and learned values, which belong into a file of weights (refused).
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
 #include <string.h>
 
 #include "schema/fields.h"
@@ -37,28 +38,55 @@ static bool filler_reads(const char *type, const char *field)
     return true;
 }
 
-static void check_filler(struct ls_solver_reading *reading, const struct ls_definition *definition,
-                         const Lockstep__LayerParameter *layer,
-                         const Lockstep__FillerParameter *filler)
+/* Fields that fillers of a type do not read, found in one net: told once, with their number. */
+struct vain {
+    const char *type, *field;
+    const struct ls_definition *definition;
+    const Lockstep__LayerParameter *layer; /* the first one */
+    const Lockstep__FillerParameter *filler;
+    size_t net, count;
+};
+
+struct vain_list {
+    struct vain item[64]; /* types that are known, times fields of fillers */
+    size_t count;
+};
+
+/* Counts one; in a later net only what the nets before it did not have. */
+static void note(struct vain_list *list, const struct vain *found)
 {
-    const ProtobufCMessageDescriptor *descriptor = filler->base.descriptor;
-    const char *type = filler->type != NULL ? filler->type : "constant";
+    for (size_t i = 0; i < list->count; i++) {
+        struct vain *item = &list->item[i];
+        if (strcmp(item->type, found->type) != 0 || strcmp(item->field, found->field) != 0)
+            continue;
+        item->count += item->net == found->net;
+        return;
+    }
+    if (list->count < sizeof list->item / sizeof list->item[0])
+        list->item[list->count++] = *found;
+}
+
+static void check_filler(struct vain_list *list, struct vain found)
+{
+    const ProtobufCMessageDescriptor *descriptor = found.filler->base.descriptor;
+    found.type = found.filler->type != NULL ? found.filler->type : "constant";
+    found.count = 1;
     for (unsigned i = 0; i < descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *field = &descriptor->fields[i];
-        if (strcmp(field->name, "type") != 0 && ls_field_count(&filler->base, field) > 0 &&
-            !filler_reads(type, field->name))
-            ls_solver_warn_at(reading, definition, filler, field->name,
-                              "layer '%s': %s does nothing in a filler of type '%s'",
-                              layer->name != NULL ? layer->name : "", field->name, type);
+        found.field = field->name;
+        if (strcmp(field->name, "type") != 0 && ls_field_count(&found.filler->base, field) > 0 &&
+            !filler_reads(found.type, field->name))
+            note(list, &found);
     }
 }
 
-/* Looks for fillers in a message and those inside it. */
-static void check_fillers(struct ls_solver_reading *reading, const struct ls_definition *definition,
-                          const Lockstep__LayerParameter *layer, const ProtobufCMessage *message)
+/* Looks for fillers in a message of a layer and those inside it. */
+static void check_fillers(struct vain_list *list, struct vain where,
+                          const ProtobufCMessage *message)
 {
     if (message->descriptor == &lockstep__filler_parameter__descriptor) {
-        check_filler(reading, definition, layer, (const Lockstep__FillerParameter *)message);
+        where.filler = (const Lockstep__FillerParameter *)message;
+        check_filler(list, where);
         return;
     }
     for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
@@ -67,8 +95,22 @@ static void check_fillers(struct ls_solver_reading *reading, const struct ls_def
             continue;
         for (size_t k = 0; k < ls_field_count(message, field); k++) {
             const ProtobufCMessage *const *inner = ls_field_at(message, field, k);
-            check_fillers(reading, definition, layer, *inner);
+            check_fillers(list, where, *inner);
         }
+    }
+}
+
+static void tell(struct ls_solver_reading *reading, const struct vain_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct vain *item = &list->item[i];
+        char more[64] = "";
+        if (item->count > 1)
+            snprintf(more, sizeof more, " (%zu fillers)", item->count);
+        ls_solver_warn_at(reading, item->definition, item->filler, item->field,
+                          "layer '%s': %s does nothing in a filler of type '%s'%s",
+                          item->layer->name != NULL ? item->layer->name : "", item->field,
+                          item->type, more);
     }
 }
 
@@ -88,6 +130,7 @@ static int check_blobs(struct ls_solver_reading *reading, const struct ls_defini
 int ls_solver_check_nets(struct ls_solver_reading *reading)
 {
     const struct ls_solver_definition *out = reading->out;
+    struct vain_list vain = {.count = 0};
     int status = 0;
     for (size_t i = 0; i <= out->test_count; i++) {
         const struct ls_net_definition *net = i == 0 ? &out->train : &out->test[i - 1];
@@ -99,8 +142,11 @@ int ls_solver_check_nets(struct ls_solver_reading *reading)
             const Lockstep__LayerParameter *layer = net->net->layer[k];
             int found = check_blobs(reading, net->definition, layer);
             status = status != 0 ? status : found;
-            check_fillers(reading, net->definition, layer, &layer->base);
+            check_fillers(&vain,
+                          (struct vain){.definition = net->definition, .layer = layer, .net = i},
+                          &layer->base);
         }
     }
+    tell(reading, &vain);
     return status;
 }

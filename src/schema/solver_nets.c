@@ -171,7 +171,9 @@ static int check_test_counts(struct ls_solver_reading *reading, size_t count)
 {
     const Lockstep__SolverParameter *solver = reading->solver;
     bool interval = solver->test_interval > 0 || solver->has_test_interval_epoch;
-    if (solver->n_test_iter > 0 && solver->n_test_iter != count)
+    if (solver->n_test_iter > 0 && count == 0 && !interval)
+        ls_solver_warn(reading, "test_iter", "test_iter does nothing without a test net");
+    else if (solver->n_test_iter > 0 && solver->n_test_iter != count)
         return ls_solver_problem(reading, "test_iter", "one for each, or none for all samples",
                                  "test_iter is given %zu times for %zu test nets",
                                  solver->n_test_iter, count);

@@ -247,6 +247,8 @@ static int read_field(struct ls_text_reader *reader, ProtobufCMessage *message,
         return read_one(reader, message, field, name);
     if (ls_field_is_repeated(field))
         return read_list(reader, message, field);
+    if (ls_fork_lists(message->descriptor->short_name, field->name))
+        return skip_block(reader);
     ls_reader_problem(reader, name, NULL, "field '%s' takes one value, not a list", field->name);
     return skip_block(reader);
 }

@@ -29,6 +29,12 @@ static void warnings(void **state)
     assert_non_null(strstr(solver->warning[0], "Adam without momentum"));
     assert_false(solver->gpu_asked);
     ls_solver_definition_free(solver);
+    solver = works("train_net: 'net.prototxt' base_lr: 1 lr_policy: 'fixed' max_iter: 9 "
+                   "test_iter: 3 test_interval: 0 device_id: [0, 1] richness: 2");
+    assert_int_equal(solver->warning_count, 2);
+    assert_non_null(strstr(solver->warning[1], "are ignored: richness (TSN; 1 time)"));
+    assert_non_null(strstr(solver->warning[0], "test_iter does nothing without a test net"));
+    ls_solver_definition_free(solver);
 }
 
 /* The best snapshots are snapshots: some of them are kept. */
@@ -48,7 +54,7 @@ static void warnings_about_nets(void **state)
     (void)state;
     static const char *const wanted[] = {
         ":2:1: force_backward does nothing",
-        ":3:70: layer 'a': std does nothing in a filler of type 'xavier'",
+        ":3:70: layer 'a': std does nothing in a filler of type 'xavier' (3 fillers)",
         ":4:52: layer 'b': min does nothing in a filler of type 'constant'",
     };
     struct ls_solver_definition *solver =
@@ -56,6 +62,8 @@ static void warnings_about_nets(void **state)
               "force_backward: true\n"
               "layer { name: 'a' convolution_param { weight_filler { type: 'xavier' std: 1 } } }\n"
               "layer { name: 'b' dummy_data_param { data_filler { min: 1 } } }\n"
+              "layer { name: 'e' convolution_param { weight_filler { type: 'xavier' std: 1 }\n"
+              "  bias_filler { type: 'xavier' std: 1 } } }\n"
               "layer { name: 'c' convolution_param { weight_filler { type: 'unknown' std: 1 } } }\n"
               "layer { name: 'd' convolution_param { weight_filler { type: 'gaussian' std: 1 } } } "
               "}");
