@@ -101,9 +101,10 @@ static void set_value(struct lockstep_tune_point *point, enum ls_cli_varied vari
         point->workers = (int)value;
 }
 
-/* The first point: what the definition says, and lists of one number. */
+/* The first point: what the definition says, and lists of one number. `*whole`: the net mixes the
+ * samples of a batch, so that each batch is one micro-batch. */
 static int find_base(const struct lockstep_solver *solver, const struct values *values,
-                     const struct sweep *sweeps, struct lockstep_tune_point *base,
+                     const struct sweep *sweeps, struct lockstep_tune_point *base, bool *whole,
                      struct lockstep_error *error)
 {
     struct lockstep_plan_options options;
@@ -118,31 +119,34 @@ static int find_base(const struct lockstep_solver *solver, const struct values *
     *base = (struct lockstep_tune_point){.workers = lockstep_plan_memory(plan)->workers,
                                          .batch = net->batch,
                                          .micro_batch = net->micro_batch};
+    *whole = net->mixer != NULL;
     lockstep_plan_free(plan);
     for (int varied = 0; varied < LS_CLI_VARIED; varied++)
         if (sweeps[varied].count == 1)
             set_value(base, (enum ls_cli_varied)varied, sweeps[varied].value[0]);
-    if (base->micro_batch > base->batch)
+    if (base->micro_batch > base->batch || (*whole && sweeps[LS_CLI_MICRO_BATCH].count != 1))
         base->micro_batch = base->batch;
     return 0;
 }
 
 /* Behind the base, what is varied; each point once. Returns how many there are. */
-static size_t make_points(const struct sweep *sweeps, struct lockstep_tune_point *points,
-                          unsigned *in)
+static size_t make_points(const struct sweep *sweeps, bool whole,
+                          struct lockstep_tune_point *points, unsigned *in)
 {
     size_t count = 1;
     in[0] = 0;
     for (int v = 0; v < LS_CLI_VARIED; v++) {
         enum ls_cli_varied varied = (enum ls_cli_varied)v;
         struct sweep sweep = sweeps[v];
-        if (sweep.count == 0)
+        if (sweep.count == 0 && !(whole && varied == LS_CLI_MICRO_BATCH))
             choose(varied, &points[0], &sweep);
         for (size_t i = 0; i < sweep.count; i++) {
             if (sweep.value[i] == ls_cli_varied_value(&points[0], varied))
                 continue;
             points[count] = points[0];
             set_value(&points[count], varied, sweep.value[i]);
+            if (whole && varied == LS_CLI_BATCH)
+                points[count].micro_batch = sweep.value[i];
             if (points[count].micro_batch > points[count].batch)
                 continue; /* the same as with a micro-batch of the whole batch */
             in[count++] = 1U << v;
@@ -158,6 +162,7 @@ static int tune(const struct values *values, const struct sweep *sweeps, double 
     static struct lockstep_tune_point points[POINTS_MAX]; /* too large for the stack */
     unsigned in[POINTS_MAX];
     size_t count = 0;
+    bool whole = false;
     struct lockstep_solver *solver;
     struct lockstep_tune_options options;
     lockstep_tune_options_init(&options);
@@ -171,9 +176,9 @@ static int tune(const struct values *values, const struct sweep *sweeps, double 
     int status =
         lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
     if (status == 0)
-        status = find_base(solver, values, sweeps, &points[0], error);
+        status = find_base(solver, values, sweeps, &points[0], &whole, error);
     if (status == 0) {
-        count = make_points(sweeps, points, in);
+        count = make_points(sweeps, whole, points, in);
         status = lockstep_tune(solver, &options, points, count, error);
     }
     ls_progress_clear(&progress);

@@ -11,7 +11,9 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "layers/source.h"
 #include "schema/arena.h"
+#include "schema/data_layers.h"
 #include "solver/events.h"
 
 enum { TURNS = 5, WARM_UP = 2, ARENA = 64 << 20 };
@@ -42,31 +44,44 @@ static void *copy(struct ls_arena *arena, const void *what, size_t count, size_t
     return memory;
 }
 
-static bool set_data(struct ls_arena *arena, Lockstep__LayerParameter *layer, int64_t batch)
+/* Another batch of a net: rows of a source become `to` for each `from` of them. */
+struct batches {
+    struct ls_arena *arena;
+    int64_t from, to;
+};
+
+/* The rows that a source brings for the other batch, a whole number (check_rows). */
+static int64_t scaled(const struct batches *batches, int64_t rows)
 {
-    Lockstep__DataParameter *data = copy(arena, layer->data_param, 1, sizeof *data);
+    return rows * batches->to / batches->from;
+}
+
+static bool set_data(const struct batches *batches, Lockstep__LayerParameter *layer)
+{
+    Lockstep__DataParameter *data = copy(batches->arena, layer->data_param, 1, sizeof *data);
     if (data == NULL)
         return false;
     data->has_batch_size = 1;
-    data->batch_size = (uint32_t)batch;
+    data->batch_size = (uint32_t)scaled(batches, data->batch_size);
     layer->data_param = data;
     return true;
 }
 
-static Lockstep__BlobShape *shape_of(struct ls_arena *arena, const Lockstep__BlobShape *shape,
-                                     int64_t batch)
+static Lockstep__BlobShape *shape_of(const struct batches *batches,
+                                     const Lockstep__BlobShape *shape)
 {
-    Lockstep__BlobShape *mine = copy(arena, shape, 1, sizeof *mine);
+    Lockstep__BlobShape *mine = copy(batches->arena, shape, 1, sizeof *mine);
     if (mine == NULL ||
-        (mine->dim = copy(arena, shape->dim, shape->n_dim, sizeof *mine->dim)) == NULL)
+        (mine->dim = copy(batches->arena, shape->dim, shape->n_dim, sizeof *mine->dim)) == NULL)
         return NULL;
     if (mine->n_dim > 0)
-        mine->dim[0] = batch;
+        mine->dim[0] = scaled(batches, mine->dim[0]);
     return mine;
 }
 
-static bool set_dummy(struct ls_arena *arena, Lockstep__LayerParameter *layer, int64_t batch)
+static bool set_dummy(const struct batches *batches, Lockstep__LayerParameter *layer)
 {
+    struct ls_arena *arena = batches->arena;
     Lockstep__DummyDataParameter *dummy = copy(arena, layer->dummy_data_param, 1, sizeof *dummy);
     if (dummy == NULL)
         return false;
@@ -75,18 +90,18 @@ static bool set_dummy(struct ls_arena *arena, Lockstep__LayerParameter *layer, i
     if (dummy->num == NULL || dummy->shape == NULL)
         return false;
     for (size_t i = 0; i < dummy->n_num; i++)
-        dummy->num[i] = (uint32_t)batch;
+        dummy->num[i] = (uint32_t)scaled(batches, dummy->num[i]);
     for (size_t i = 0; i < dummy->n_shape; i++)
-        if ((dummy->shape[i] = shape_of(arena, dummy->shape[i], batch)) == NULL)
+        if ((dummy->shape[i] = shape_of(batches, dummy->shape[i])) == NULL)
             return false;
     layer->dummy_data_param = dummy;
     return true;
 }
 
 /* Gives the sources of the train net another batch. */
-static bool set_batch(struct variant *variant, int64_t batch)
+static bool set_batch(struct variant *variant, const struct batches *batches)
 {
-    struct ls_arena *arena = variant->arena;
+    struct ls_arena *arena = batches->arena;
     Lockstep__NetParameter *net = copy(arena, variant->definition.train.net, 1, sizeof *net);
     if (net == NULL ||
         (net->layer = copy(arena, net->layer, net->n_layer, sizeof *net->layer)) == NULL)
@@ -97,13 +112,55 @@ static bool set_batch(struct variant *variant, int64_t batch)
         if (!data && net->layer[i]->dummy_data_param == NULL)
             continue;
         Lockstep__LayerParameter *layer = copy(arena, net->layer[i], 1, sizeof *layer);
-        done = layer != NULL &&
-               (data ? set_data(arena, layer, batch) : set_dummy(arena, layer, batch));
+        done = layer != NULL && (data ? set_data(batches, layer) : set_dummy(batches, layer));
         if (!done)
             return false;
         net->layer[i] = layer;
     }
     return true;
+}
+
+/* The batch of a net as engine/sources.c finds it: that of its first data layer, else of its first
+ * source; 0: it has none. */
+static int64_t batch_of(const Lockstep__NetParameter *net)
+{
+    int64_t batch = 0;
+    for (size_t i = 0; i < net->n_layer; i++) {
+        if (ls_data_layer_reads(net->layer[i]))
+            return ls_source_batch(net->layer[i]);
+        batch = batch > 0 ? batch : ls_source_batch(net->layer[i]);
+    }
+    return batch;
+}
+
+static bool scales(const struct batches *batches, int64_t rows)
+{
+    int64_t all;
+    return ls_multiply(rows, batches->to, &all) && all % batches->from == 0 &&
+           all / batches->from <= INT32_MAX;
+}
+
+/* That each source of a net has a whole number of rows for the other batch. */
+static int check_rows(const Lockstep__NetParameter *net, const struct batches *batches,
+                      struct ls_error *error)
+{
+    for (size_t i = 0; i < net->n_layer; i++) {
+        const Lockstep__LayerParameter *layer = net->layer[i];
+        const Lockstep__DummyDataParameter *dummy = layer->dummy_data_param;
+        int64_t rows = ls_source_batch(layer);
+        bool fit = scales(batches, rows);
+        for (size_t k = 0; dummy != NULL && k < dummy->n_num; k++)
+            fit = fit && scales(batches, dummy->num[k]);
+        for (size_t k = 0; dummy != NULL && k < dummy->n_shape; k++)
+            fit = fit && (dummy->shape[k]->n_dim == 0 || scales(batches, dummy->shape[k]->dim[0]));
+        if (!fit)
+            return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                           "a batch of %lld instead of %lld is no whole number of rows of layer "
+                           "'%.100s'",
+                           (long long)batches->to, (long long)batches->from,
+                           layer->name != NULL ? layer->name : "(unnamed)");
+    }
+    return 0;
 }
 
 static int make_variant(const struct ls_solver_definition *definition,
@@ -118,7 +175,11 @@ static int make_variant(const struct ls_solver_definition *definition,
         variant->solver.has_micro_batch = 1;
         variant->solver.micro_batch = (uint32_t)point->micro_batch;
     }
-    if (variant->arena != NULL && (point->batch == 0 || set_batch(variant, point->batch)))
+    const struct batches batches = {variant->arena, batch_of(definition->train.net), point->batch};
+    const bool other = point->batch > 0 && batches.from > 0 && batches.from != point->batch;
+    if (other)
+        LS_TRY(check_rows(definition->train.net, &batches, error));
+    if (variant->arena != NULL && (!other || set_batch(variant, &batches)))
         return 0;
     return ls_fail_memory(error, "another batch");
 }

@@ -114,4 +114,25 @@ expect 7 'cannot create the log: Is a directory' -- "$LOCKSTEP" train --overwrit
 # A reader that goes away must not end a training.
 "$LOCKSTEP" train --overwrite --solver solver.prototxt --set display=1 2>/dev/null | head -n 1 >/dev/null
 [ -s s_iter_20.safetensors ] || fail "a closed pipe ended the training"
+# ---- Tuning a net that mixes samples ---------------------------------------------------------------
+# Each batch is one micro-batch; the sources keep their proportions.
+cat >mixing.prototxt <<'TEXT'
+base_lr: 0.01 lr_policy: "fixed" max_iter: 20
+net_param {
+  layer { name: "data" type: "Data" top: "data" top: "label"
+    data_param { backend: SYNTHETIC batch_size: 12 synthetic_param { count: 600 } } }
+  layer { name: "few" type: "Data" top: "few" top: "few_label"
+    data_param { backend: SYNTHETIC batch_size: 4 synthetic_param { count: 600 } } }
+  layer { name: "both" type: "Concat" bottom: "data" bottom: "few" top: "both" concat_param { axis: 0 } }
+  layer { name: "labels" type: "Concat" bottom: "label" bottom: "few_label" top: "labels" concat_param { axis: 0 } }
+  layer { name: "ip" type: "InnerProduct" bottom: "both" top: "ip" inner_product_param { num_output: 10 } }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "labels" top: "loss" }
+}
+TEXT
+expect 0 'batch 6, micro_batch 6: ' 'batch 24, micro_batch 24: ' \
+    "13  cannot be: a batch of 13 instead of 12 is no whole number of rows of layer 'few'" '!micro_batch 12 ' \
+    -- "$LOCKSTEP" tune --solver mixing.prototxt --seconds 0.1 --workers 1 --batch 6,12,13,24
+expect 0 '3  cannot be: mixing.prototxt:.*: mixes the samples of a batch' \
+    -- "$LOCKSTEP" tune --solver mixing.prototxt --seconds 0.1 --workers 1 --batch 12 --micro-batch 3,12
+
 finish
