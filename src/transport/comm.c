@@ -56,12 +56,12 @@ static void comm_rest(int asked)
 
 int ls_comm_lost(struct ls_comm *comm, struct ls_error *error)
 {
-    uint64_t first = 0, now = ls_nanoseconds();
+    double first = 0, now = ls_detector_clock(comm->detector);
     if (atomic_compare_exchange_strong(&comm->lost_at, &first, now))
         first = now;
     comm->common = LOCKSTEP_LOST;
     while (!ls_detector_alarm(comm->detector) &&
-           ls_nanoseconds() - first < LOST_WAIT * UINT64_C(1000000000)) {
+           ls_detector_clock(comm->detector) - first < LOST_WAIT) {
         struct timespec time = {.tv_nsec = 10000000};
         nanosleep(&time, NULL);
         if (comm->progress_thread == NULL)

@@ -59,12 +59,12 @@ struct ls_comm {
     struct ls_progress_thread *progress_thread; /* NULL until ls_comm_start, and with one rank */
     bool watched;                               /* there is to be a watchdog beside it, */
     struct ls_watchdog *watchdog;               /* this one (transport/watchdog.h) */
-    _Atomic int common;       /* the status of a failure that all ranks have found; 0: none */
-    _Atomic uint64_t lost_at; /* ls_nanoseconds of the first ls_comm_lost; 0: none was called */
-    uint32_t requests;        /* bits of this rank's user, not handed in yet (ls_comm_request) */
-    uint32_t agreed;          /* bits that any rank has handed in, the same on all */
-    uint32_t rounds;          /* of the work queue that have begun (engine/work_queue.h) */
-    _Atomic bool broken;      /* a message could not be sent: waits end as LOST */
+    _Atomic int common;     /* the status of a failure that all ranks have found; 0: none */
+    _Atomic double lost_at; /* ls_detector_clock of the first ls_comm_lost; 0: none was called */
+    uint32_t requests;      /* bits of this rank's user, not handed in yet (ls_comm_request) */
+    uint32_t agreed;        /* bits that any rank has handed in, the same on all */
+    uint32_t rounds;        /* of the work queue that have begun (engine/work_queue.h) */
+    _Atomic bool broken;    /* a message could not be sent: waits end as LOST */
     _Atomic uint64_t sent[LS_TRAFFICS];
     _Atomic uint64_t waited[LS_WAITS]; /* nanoseconds */
     _Atomic uint64_t under_way;        /* nanoseconds that collectives were */

@@ -67,6 +67,8 @@ void ls_detector_poll(struct ls_detector *detector);
 void ls_detector_hurry(struct ls_detector *detector);
 /* Whether a rank is lost or has failed, so that all waiting must end. Any thread. */
 bool ls_detector_alarm(const struct ls_detector *detector);
+/* The seconds that it goes by. Any thread. */
+double ls_detector_clock(const struct ls_detector *detector);
 
 /* Messages of a transport begin with four bytes that give their type. The failure detector receives
  * all, and passes types from LS_MESSAGE_OTHERS on to this function, on the thread that takes the

@@ -138,7 +138,6 @@ struct ls_detector {
 /* ---- detector.c ---------------------------------------------------------------------------------
  */
 
-double ls_detector_clock(const struct ls_detector *detector);
 struct ls_member *ls_detector_member(struct ls_detector *detector, int rank);
 struct ls_doing ls_detector_doing(const struct ls_detector *detector);
 void ls_detector_send(struct ls_detector *detector, int to, enum ls_detector_message kind,
