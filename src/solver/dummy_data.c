@@ -2,19 +2,16 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/dummy_data.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "schema/data_layers.h"
-#include "schema/fields.h"
+#include "solver/dummy_inputs.h"
 #include "solver/dummy_labels.h"
-
-enum { INPUTS_MAX = 64 };
+#include "solver/dummy_messages.h"
 
 /* What pictures may be like of which the definition does not say it: the first that fits is taken.
  */
@@ -24,13 +21,6 @@ static const struct {
              {300, 300}, {416, 416}, {544, 544}, {360, 480}, {500, 500}};
 static const int64_t channels[] = {3, 1, 2};
 enum { SIZES = sizeof sizes / sizeof *sizes, CHANNELS = sizeof channels / sizeof *channels };
-
-/* "data=10,3,224,224", read. */
-struct input {
-    char name[128];
-    struct ls_shape shape;
-    bool used;
-};
 
 /* The shape of pictures of which something is guessed. */
 struct guessed {
@@ -44,7 +34,7 @@ struct dummy {
     struct ls_net_definition *definition;
     bool outside; /* Input layers get their data from the calling program */
     struct ls_arena *arena;
-    struct input *inputs;
+    struct ls_dummy_input *inputs;
     size_t input_count;
     int64_t batch; /* what --input says about it; 0: nothing */
     struct ls_dummy_label *labels;
@@ -58,69 +48,9 @@ struct dummy {
     struct ls_error *error;
 };
 
-/* ---- What the caller says -------------------------------------------------------------------- */
-
-/* A number and what ends it; 0: it is none. */
-static int64_t read_extent(const char **text)
+static struct ls_dummy_input *find_input(const struct dummy *dummy, const char *name)
 {
-    char *end;
-    errno = 0;
-    long long number = strtoll(*text, &end, 10);
-    if (end == *text || errno != 0 || number < 1 || number > INT32_MAX)
-        return 0;
-    *text = end;
-    return number;
-}
-
-/* NAME=N,N,... up to the end or to ",NAME=". Returns what follows, or NULL if it is not so. */
-static const char *read_input(const char *text, struct input *input)
-{
-    const char *equals = strchr(text, '=');
-    *input = (struct input){.used = false};
-    if (equals == NULL || equals == text || (size_t)(equals - text) >= sizeof input->name)
-        return NULL;
-    memcpy(input->name, text, (size_t)(equals - text));
-    for (text = equals + 1;;) {
-        int64_t extent = input->shape.rank < LS_RANK_MAX ? read_extent(&text) : 0;
-        if (extent == 0 || (*text != ',' && *text != '\0'))
-            return NULL;
-        input->shape.dim[input->shape.rank++] = extent;
-        if (*text == '\0')
-            return text;
-        text++;
-        if (*text == '\0')
-            return NULL;
-        if (strchr("-0123456789,", *text) == NULL)
-            return text;
-    }
-}
-
-static int read_inputs(const struct lockstep_dummy_options *options, struct input *inputs,
-                       size_t *count, struct ls_error *error)
-{
-    *count = 0;
-    for (size_t i = 0; i < options->input_count; i++)
-        for (const char *text = options->inputs[i];
-             text[0] != '\0' || text == options->inputs[i];) {
-            if (*count == INPUTS_MAX)
-                return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL, "more than %d inputs",
-                               INPUTS_MAX);
-            text = read_input(text, &inputs[*count]);
-            if (text == NULL)
-                return ls_fail(error, LOCKSTEP_USAGE, NULL,
-                               "write the whole shape, with the batch: data=10,3,224,224",
-                               "'%s' is not the name of a blob with its shape", options->inputs[i]);
-            ++*count;
-        }
-    return 0;
-}
-
-static struct input *find_input(const struct dummy *dummy, const char *name)
-{
-    for (size_t i = 0; i < dummy->input_count; i++)
-        if (strcmp(dummy->inputs[i].name, name) == 0)
-            return &dummy->inputs[i];
-    return NULL;
+    return ls_dummy_find_input(dummy->inputs, dummy->input_count, name);
 }
 
 /* ---- Which layers ---------------------------------------------------------------------------- */
@@ -188,58 +118,9 @@ static bool is_wanted(struct dummy *dummy, size_t index)
 
 /* ---- Shapes ---------------------------------------------------------------------------------- */
 
-/* What a definition says about the pictures of a layer; 0: nothing. */
-struct picture {
-    int64_t batch, channels, height, width;
-    double low, high; /* of random numbers */
-};
-
-static void set_size(struct picture *picture, uint32_t height, uint32_t width)
-{
-    if (height > 0 && width > 0) {
-        picture->height = height;
-        picture->width = width;
-    }
-}
-
-static void describe_transform(const Lockstep__TransformationParameter *transform,
-                               struct picture *picture)
-{
-    if (transform == NULL)
-        return;
-    if (transform->resize_param != NULL)
-        set_size(picture, transform->resize_param->height, transform->resize_param->width);
-    set_size(picture, transform->crop_size, transform->crop_size);
-    if (transform->n_mean_value > 1)
-        picture->channels = (int64_t)transform->n_mean_value;
-    if (transform->force_gray)
-        picture->channels = 1;
-    const bool centred = transform->mean_file != NULL || transform->n_mean_value > 0;
-    picture->low = (centred ? -128.0 : 0) * (double)transform->scale;
-    picture->high = (centred ? 128.0 : 256.0) * (double)transform->scale;
-}
-
-static struct picture describe(const Lockstep__LayerParameter *layer)
-{
-    struct picture picture = {.high = 256};
-    const Lockstep__WindowDataParameter *window = layer->window_data_param;
-    if (window != NULL) {
-        picture.batch = window->batch_size;
-        set_size(&picture, window->crop_size, window->crop_size);
-    }
-    if (layer->data_param != NULL) {
-        picture.batch = layer->data_param->batch_size;
-        if (!layer->data_param->is_color)
-            picture.channels = 1;
-        set_size(&picture, layer->data_param->new_height, layer->data_param->new_width);
-    }
-    describe_transform(layer->transform_param, &picture);
-    return picture;
-}
-
 /* The shape of a top that is no label. */
 static struct ls_shape picture_shape(struct dummy *dummy, size_t index,
-                                     const struct picture *picture)
+                                     const struct ls_dummy_picture *picture)
 {
     dummy->assumed[index] = picture->height == 0;
     return (struct ls_shape){4,
@@ -249,60 +130,7 @@ static struct ls_shape picture_shape(struct dummy *dummy, size_t index,
                               picture->width > 0 ? picture->width : sizes[0].width}};
 }
 
-static struct ls_shape input_shape(const Lockstep__LayerParameter *layer, size_t top)
-{
-    const Lockstep__InputParameter *param = layer->input_param;
-    struct ls_shape shape = {0};
-    if (param == NULL || param->n_shape == 0)
-        return shape;
-    const Lockstep__BlobShape *given = param->shape[top < param->n_shape ? top : 0];
-    for (size_t i = 0; i < given->n_dim && i < LS_RANK_MAX; i++)
-        shape.dim[shape.rank++] = given->dim[i];
-    return shape;
-}
-
-/* ---- Messages -------------------------------------------------------------------------------- */
-
-static Lockstep__BlobShape *make_shape(struct dummy *dummy, const struct ls_shape *shape)
-{
-    Lockstep__BlobShape *made = (Lockstep__BlobShape *)(void *)ls_arena_message(
-        dummy->arena, &lockstep__blob_shape__descriptor);
-    int64_t *dim = ls_arena_alloc(dummy->arena, (size_t)shape->rank + 1, sizeof *dim);
-    if (made == NULL || dim == NULL)
-        return NULL;
-    memcpy(dim, shape->dim, (size_t)shape->rank * sizeof *dim);
-    made->n_dim = (size_t)shape->rank;
-    made->dim = dim;
-    return made;
-}
-
-static Lockstep__FillerParameter *make_filler(struct dummy *dummy, const char *type, double low,
-                                              double high)
-{
-    Lockstep__FillerParameter *made = (Lockstep__FillerParameter *)(void *)ls_arena_message(
-        dummy->arena, &lockstep__filler_parameter__descriptor);
-    if (made == NULL)
-        return NULL;
-    made->type = ls_arena_copy_string(dummy->arena, type);
-    made->has_min = made->has_max = 1;
-    made->min = (float)low;
-    made->max = (float)high;
-    return made->type != NULL ? made : NULL;
-}
-
-/* Takes away all parameters of the layer's type. */
-static void clear_parameters(Lockstep__LayerParameter *layer)
-{
-    static const char ending[] = "_param";
-    const ProtobufCMessageDescriptor *descriptor = layer->base.descriptor;
-    for (unsigned i = 0; i < descriptor->n_fields; i++) {
-        const ProtobufCFieldDescriptor *field = &descriptor->fields[i];
-        size_t length = strlen(field->name);
-        if (field->type == PROTOBUF_C_TYPE_MESSAGE && length >= sizeof ending - 1 &&
-            strcmp(field->name + length - (sizeof ending - 1), ending) == 0)
-            ls_field_clear(&layer->base, field);
-    }
-}
+/* ---- Tops ------------------------------------------------------------------------------------ */
 
 /* Notes a label, whose shape may be known. */
 static void add_label(struct dummy *dummy, size_t index, const char *name,
@@ -313,13 +141,13 @@ static void add_label(struct dummy *dummy, size_t index, const char *name,
 }
 
 /* The shape and the filler of a top; labels get theirs later. */
-static bool set_top(struct dummy *dummy, size_t index, size_t top, const struct picture *picture,
-                    Lockstep__DummyDataParameter *param)
+static bool set_top(struct dummy *dummy, size_t index, size_t top,
+                    const struct ls_dummy_picture *picture, Lockstep__DummyDataParameter *param)
 {
     const Lockstep__LayerParameter *layer = dummy->definition->net->layer[index];
     const char *name = layer->top[top];
-    struct input *input = find_input(dummy, name);
-    struct ls_shape shape = input_shape(layer, top);
+    struct ls_dummy_input *input = find_input(dummy, name);
+    struct ls_shape shape = ls_dummy_input_shape(layer, top);
     if (input != NULL) {
         shape = input->shape;
         input->used = true;
@@ -333,18 +161,19 @@ static bool set_top(struct dummy *dummy, size_t index, size_t top, const struct 
         shape = picture_shape(dummy, index, picture);
         guessed = picture->height == 0 || picture->channels == 0;
     }
-    param->shape[top] = make_shape(dummy, &shape);
+    param->shape[top] = ls_dummy_make_shape(dummy->arena, &shape);
     if (guessed)
         dummy->guessed[dummy->guessed_count++] =
             (struct guessed){param->shape[top], picture->height == 0, picture->channels == 0};
-    param->data_filler[top] = make_filler(dummy, "uniform", picture->low, picture->high);
+    param->data_filler[top] =
+        ls_dummy_make_filler(dummy->arena, "uniform", picture->low, picture->high);
     return param->shape[top] != NULL && param->data_filler[top] != NULL;
 }
 
 static int replace(struct dummy *dummy, size_t index)
 {
     Lockstep__LayerParameter *layer = dummy->definition->net->layer[index];
-    const struct picture picture = describe(layer);
+    const struct ls_dummy_picture picture = ls_dummy_describe(layer);
     Lockstep__DummyDataParameter *param = (Lockstep__DummyDataParameter *)(void *)ls_arena_message(
         dummy->arena, &lockstep__dummy_data_parameter__descriptor);
     if (param == NULL)
@@ -356,7 +185,7 @@ static int replace(struct dummy *dummy, size_t index)
     bool made = param->shape != NULL && param->data_filler != NULL;
     for (size_t t = 0; t < layer->n_top && made; t++)
         made = set_top(dummy, index, t, &picture, param);
-    clear_parameters(layer);
+    ls_dummy_clear_parameters(layer);
     layer->dummy_data_param = param;
     layer->type = ls_arena_copy_string(dummy->arena, "DummyData");
     dummy->replaced[index] = true;
@@ -376,13 +205,13 @@ static int reshape_input(struct dummy *dummy, size_t index)
     param->n_shape = layer->n_top;
     param->shape = ls_arena_alloc(dummy->arena, layer->n_top + 1, sizeof *param->shape);
     for (size_t t = 0; t < layer->n_top && param->shape != NULL; t++) {
-        struct input *input = find_input(dummy, layer->top[t]);
-        struct ls_shape shape = input_shape(layer, t);
+        struct ls_dummy_input *input = find_input(dummy, layer->top[t]);
+        struct ls_shape shape = ls_dummy_input_shape(layer, t);
         if (input != NULL) {
             shape = input->shape;
             input->used = true;
         }
-        param->shape[t] = make_shape(dummy, &shape);
+        param->shape[t] = ls_dummy_make_shape(dummy->arena, &shape);
         if (param->shape[t] == NULL)
             return ls_fail_memory(dummy->error, "dummy data");
     }
@@ -402,13 +231,14 @@ static int set_label(struct dummy *dummy, const struct ls_dummy_label *label, in
     const bool any = label->classes == 0 && label->shape.rank > 1;
     for (size_t t = 0; t < layer->n_top; t++)
         if (strcmp(layer->top[t], label->name) == 0) {
-            param->shape[t] = make_shape(dummy, &known);
+            param->shape[t] = ls_dummy_make_shape(dummy->arena, &known);
             param->data_filler[t] =
-                label->boxes ? make_filler(dummy, "boxes", 1,
+                label->boxes
+                    ? ls_dummy_make_filler(dummy->arena, "boxes", 1,
                                            label->classes > 1 ? (double)(label->classes - 1) : 1)
-                : any        ? make_filler(dummy, "uniform", 0, 1)
-                             : make_filler(dummy, "integer", 0,
-                                    label->classes > 0 ? (double)(label->classes - 1) : 0);
+                : any ? ls_dummy_make_filler(dummy->arena, "uniform", 0, 1)
+                      : ls_dummy_make_filler(dummy->arena, "integer", 0,
+                                             label->classes > 0 ? (double)(label->classes - 1) : 0);
             if (param->shape[t] == NULL || param->data_filler[t] == NULL)
                 return ls_fail_memory(dummy->error, "dummy data");
         }
@@ -514,7 +344,7 @@ static int replace_all(struct dummy *dummy)
     const Lockstep__NetParameter *net = dummy->definition->net;
     for (size_t i = 0; i < net->n_layer; i++) /* the first shape says what the batch is */
         for (size_t t = 0; t < net->layer[i]->n_top && dummy->batch == 0; t++) {
-            const struct input *input = find_input(dummy, net->layer[i]->top[t]);
+            const struct ls_dummy_input *input = find_input(dummy, net->layer[i]->top[t]);
             if (input != NULL && net->layer[i]->n_bottom == 0)
                 dummy->batch = input->shape.dim[0];
         }
@@ -534,7 +364,7 @@ static int replace_all(struct dummy *dummy)
 
 static int dummy_net(struct ls_net_definition *definition,
                      const struct lockstep_dummy_options *options, bool outside,
-                     struct input *inputs, size_t input_count, struct ls_error *error)
+                     struct ls_dummy_input *inputs, size_t input_count, struct ls_error *error)
 {
     const Lockstep__NetParameter *net = definition->net;
     struct dummy dummy = {.options = options,
@@ -566,29 +396,18 @@ static int dummy_net(struct ls_net_definition *definition,
     return status;
 }
 
-/* An input that no net has is a misspelt one. */
-static int check_used(const struct input *inputs, size_t count, struct ls_error *error)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!inputs[i].used)
-            return ls_fail(error, LOCKSTEP_USAGE, NULL,
-                           "name a top of a data layer, or of an Input layer",
-                           "the definition has no input '%s'", inputs[i].name);
-    return 0;
-}
-
 int ls_dummy_data_net(struct ls_net_definition *net, const struct lockstep_dummy_options *options,
                       struct ls_error *error)
 {
-    struct input *inputs = ls_alloc(INPUTS_MAX, sizeof *inputs);
+    struct ls_dummy_input *inputs = ls_alloc(LS_DUMMY_INPUTS_MAX, sizeof *inputs);
     size_t count = 0;
     if (inputs == NULL)
         return ls_fail_memory(error, "dummy data");
-    int status = read_inputs(options, inputs, &count, error);
+    int status = ls_dummy_read_inputs(options, inputs, &count, error);
     if (status == 0)
         status = dummy_net(net, options, true, inputs, count, error);
     if (status == 0)
-        status = check_used(inputs, count, error);
+        status = ls_dummy_check_inputs(inputs, count, error);
     ls_free(inputs);
     return status;
 }
@@ -596,17 +415,17 @@ int ls_dummy_data_net(struct ls_net_definition *net, const struct lockstep_dummy
 int ls_dummy_data_solver(struct ls_solver_definition *solver,
                          const struct lockstep_dummy_options *options, struct ls_error *error)
 {
-    struct input *inputs = ls_alloc(INPUTS_MAX, sizeof *inputs);
+    struct ls_dummy_input *inputs = ls_alloc(LS_DUMMY_INPUTS_MAX, sizeof *inputs);
     size_t count = 0;
     if (inputs == NULL)
         return ls_fail_memory(error, "dummy data");
-    int status = read_inputs(options, inputs, &count, error);
+    int status = ls_dummy_read_inputs(options, inputs, &count, error);
     if (status == 0)
         status = dummy_net(&solver->train, options, false, inputs, count, error);
     for (size_t i = 0; i < solver->test_count && status == 0; i++)
         status = dummy_net(&solver->test[i], options, false, inputs, count, error);
     if (status == 0)
-        status = check_used(inputs, count, error);
+        status = ls_dummy_check_inputs(inputs, count, error);
     ls_free(inputs);
     return status;
 }
