@@ -24,10 +24,10 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "data/snappy.h"
+#include "data/leveldb_block.h"
+#include "data/leveldb_log.h"
 
 enum {
-    FOOTER = 48,
     BATCH_HEAD = 12,
     SUFFIX = 8, /* behind each key in a table */
 };
@@ -36,52 +36,6 @@ static const uint64_t MAGIC = 0xdb4775248b80fb57U;
  * records only their heads are needed. */
 static const uint64_t CHECK_LIMIT = (uint64_t)1 << 30;
 static const size_t CURRENT_LIMIT = 4096;
-
-/* ---- Bytes ----------------------------------------------------------------------------------- */
-
-struct bytes {
-    const uint8_t *at, *end;
-};
-
-static uint64_t fixed(const uint8_t *p, int count)
-{
-    uint64_t number = 0;
-    for (int i = 0; i < count; i++)
-        number |= (uint64_t)p[i] << (8 * i);
-    return number;
-}
-
-static bool take_number(struct bytes *in, uint64_t *number)
-{
-    *number = 0;
-    for (int shift = 0; shift < 64 && in->at < in->end; shift += 7) {
-        uint8_t byte = *in->at++;
-        *number |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128)
-            return true;
-    }
-    return false;
-}
-
-static bool take_small(struct bytes *in, uint32_t *number)
-{
-    uint64_t wide;
-    if (!take_number(in, &wide) || wide > UINT32_MAX)
-        return false;
-    *number = (uint32_t)wide;
-    return true;
-}
-
-/* A size and as many bytes. */
-static bool take_bytes(struct bytes *in, struct bytes *part)
-{
-    uint32_t size;
-    if (!take_small(in, &size) || size > (size_t)(in->end - in->at))
-        return false;
-    *part = (struct bytes){in->at, in->at + size};
-    in->at += size;
-    return true;
-}
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
@@ -107,7 +61,7 @@ static char *path_in(const char *folder, const char *name)
     return path.failed ? NULL : path.data;
 }
 
-static int add_entry(struct opening *o, const struct bytes *key, uint64_t tag,
+static int add_entry(struct opening *o, const struct ls_leveldb_bytes *key, uint64_t tag,
                      struct ls_leveldb_entry *entry)
 {
     struct ls_leveldb *db = o->db;
@@ -126,95 +80,20 @@ static int add_entry(struct opening *o, const struct bytes *key, uint64_t tag,
 
 /* ---- Logs ------------------------------------------------------------------------------------ */
 
-/* A log that is read record by record. */
-struct log {
-    const char *path;
-    const uint8_t *bytes;
-    uint64_t size, place; /* of the next part */
-    struct ls_text record;
-    uint64_t start; /* where the record's first byte lies */
-};
-
-enum part { PART_NONE, PART_WHOLE, PART_FIRST, PART_MIDDLE, PART_LAST };
-
-/* The next part; *type PART_NONE at the end. What is cut off there was never finished, and LevelDB
- * does not read it either. */
-static int next_part(struct log *log, int *type, uint64_t *at, uint64_t *size,
-                     struct ls_error *error)
-{
-    *type = PART_NONE;
-    uint64_t room = LS_LEVELDB_LOG_BLOCK - log->place % LS_LEVELDB_LOG_BLOCK;
-    if (room < LS_LEVELDB_LOG_HEAD)
-        log->place += room;
-    if (log->size - log->place < LS_LEVELDB_LOG_HEAD || log->place > log->size)
-        return 0;
-    room = LS_LEVELDB_LOG_BLOCK - log->place % LS_LEVELDB_LOG_BLOCK;
-    const uint8_t *head = log->bytes + log->place;
-    *at = log->place + LS_LEVELDB_LOG_HEAD;
-    *size = fixed(head + 4, 2);
-    if (head[6] == 0 && *size == 0)
-        return 0; /* room that was set aside */
-    if (*size > room - LS_LEVELDB_LOG_HEAD || head[6] > PART_LAST || head[6] == PART_NONE)
-        return ls_leveldb_damaged(log->path, log->place, "a part of a log is damaged", error);
-    if (*size > log->size - *at)
-        return 0;
-    /* The type comes before the bytes in this checksum. */
-    if (fixed(head, 4) != ls_leveldb_checksum(head + 6, *size, head[6 + *size]))
-        return ls_leveldb_damaged(log->path, log->place, "a part of a log is damaged", error);
-    *type = head[6];
-    log->place = *at + *size;
-    return 0;
-}
-
-/* The next record is in log->record; *found false: there is none. */
-static int next_record(struct log *log, bool *found, struct ls_error *error)
-{
-    bool begun = false;
-    *found = false;
-    for (;;) {
-        int type;
-        uint64_t at, size;
-        LS_TRY(next_part(log, &type, &at, &size, error));
-        if (type == PART_NONE)
-            return 0;
-        bool begins = type == PART_WHOLE || type == PART_FIRST;
-        if (begins == begun)
-            return ls_leveldb_damaged(log->path, at, "a part of a log has no beginning or no end",
-                                      error);
-        if (begins) {
-            ls_text_free(&log->record);
-            log->start = at;
-            begun = true;
-        }
-        ls_text_add_bytes(&log->record, log->bytes + at, size);
-        if (log->record.failed)
-            return ls_fail_memory(error, "a log");
-        if (type == PART_WHOLE || type == PART_LAST) {
-            *found = true;
-            return 0;
-        }
-    }
-}
-
-static struct bytes record_of(const struct log *log)
-{
-    const uint8_t *at = (const uint8_t *)log->record.data;
-    return (struct bytes){at, at != NULL ? at + log->record.length : at};
-}
-
 /* A batch of writes. */
-static int read_batch(struct opening *o, const struct log *log, uint32_t file)
+static int read_batch(struct opening *o, const struct ls_leveldb_log *log, uint32_t file)
 {
-    struct bytes in = record_of(log);
+    struct ls_leveldb_bytes in = ls_leveldb_log_record(log);
     const uint8_t *begin = in.at;
     if (in.end - in.at < BATCH_HEAD)
         return ls_leveldb_damaged(log->path, log->start, "a batch is too short", o->error);
-    uint64_t sequence = fixed(in.at, 8);
+    uint64_t sequence = ls_leveldb_fixed(in.at, 8);
     in.at += BATCH_HEAD;
     for (; in.at < in.end; sequence++) {
-        struct bytes key, value = {NULL, NULL};
+        struct ls_leveldb_bytes key, value = {NULL, NULL};
         uint8_t tag = *in.at++;
-        if (tag > 1 || !take_bytes(&in, &key) || (tag == 1 && !take_bytes(&in, &value)))
+        if (tag > 1 || !ls_leveldb_take_bytes(&in, &key) ||
+            (tag == 1 && !ls_leveldb_take_bytes(&in, &value)))
             return ls_leveldb_damaged(log->path, log->start, "a batch is damaged", o->error);
         struct ls_leveldb_entry entry = {.file = file, .size = (uint32_t)(value.end - value.at)};
         if (tag == 1)
@@ -226,15 +105,16 @@ static int read_batch(struct opening *o, const struct log *log, uint32_t file)
 
 /* Calls `visit` for each record of a log. */
 static int read_log(struct opening *o, const char *path, uint32_t file,
-                    int (*visit)(struct opening *o, const struct log *log, uint32_t file))
+                    int (*visit)(struct opening *o, const struct ls_leveldb_log *log,
+                                 uint32_t file))
 {
     struct ls_mapping mapping;
     LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &mapping, o->error));
-    struct log log = {.path = path, .bytes = mapping.data, .size = mapping.size};
+    struct ls_leveldb_log log = {.path = path, .bytes = mapping.data, .size = mapping.size};
     bool found = true;
     int status = 0;
     while (status == 0 && found) {
-        status = next_record(&log, &found, o->error);
+        status = ls_leveldb_log_next(&log, &found, o->error);
         if (status == 0 && found)
             status = visit(o, &log, file);
     }
@@ -265,16 +145,16 @@ static void remove_file(struct ls_leveldb *db, uint64_t number)
 }
 
 /* One field of a change; false: damaged. */
-static bool read_field(struct opening *o, struct bytes *in, int *status)
+static bool read_field(struct opening *o, struct ls_leveldb_bytes *in, int *status)
 {
     static const char ours[] = "leveldb.BytewiseComparator";
     uint64_t tag, level, number, size;
-    struct bytes part;
-    if (!take_number(in, &tag))
+    struct ls_leveldb_bytes part;
+    if (!ls_leveldb_take_number(in, &tag))
         return false;
     switch (tag) {
     case 1: /* how keys are compared */
-        if (!take_bytes(in, &part))
+        if (!ls_leveldb_take_bytes(in, &part))
             return false;
         if ((size_t)(part.end - part.at) != sizeof ours - 1 ||
             memcmp(part.at, ours, sizeof ours - 1) != 0)
@@ -282,22 +162,23 @@ static bool read_field(struct opening *o, struct bytes *in, int *status)
                               "its keys are in an order of another program");
         return true;
     case 2:
-        return take_number(in, &o->log_number);
+        return ls_leveldb_take_number(in, &o->log_number);
     case 9:
-        return take_number(in, &o->earlier_log);
+        return ls_leveldb_take_number(in, &o->earlier_log);
     case 3:
     case 4:
-        return take_number(in, &number);
+        return ls_leveldb_take_number(in, &number);
     case 5: /* where a level was compacted last */
-        return take_number(in, &number) && take_bytes(in, &part);
+        return ls_leveldb_take_number(in, &number) && ls_leveldb_take_bytes(in, &part);
     case 6: /* a file that is gone */
-        if (!take_number(in, &level) || !take_number(in, &number))
+        if (!ls_leveldb_take_number(in, &level) || !ls_leveldb_take_number(in, &number))
             return false;
         remove_file(o->db, number);
         return true;
     case 7: /* a file that is new: level, number, size, first and last key */
-        if (!take_number(in, &level) || !take_number(in, &number) || !take_number(in, &size) ||
-            !take_bytes(in, &part) || !take_bytes(in, &part))
+        if (!ls_leveldb_take_number(in, &level) || !ls_leveldb_take_number(in, &number) ||
+            !ls_leveldb_take_number(in, &size) || !ls_leveldb_take_bytes(in, &part) ||
+            !ls_leveldb_take_bytes(in, &part))
             return false;
         *status = add_file(o, number, size, true);
         return true;
@@ -306,9 +187,9 @@ static bool read_field(struct opening *o, struct bytes *in, int *status)
     }
 }
 
-static int read_change(struct opening *o, const struct log *log, uint32_t file)
+static int read_change(struct opening *o, const struct ls_leveldb_log *log, uint32_t file)
 {
-    struct bytes in = record_of(log);
+    struct ls_leveldb_bytes in = ls_leveldb_log_record(log);
     int status = 0;
     (void)file;
     while (in.at < in.end && status == 0)
@@ -341,82 +222,29 @@ static int read_manifest(struct opening *o)
 
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
-/* A block of a table. */
-struct block {
-    uint64_t place, stored;
-    bool packed;
-    struct bytes content; /* without the list of places */
-};
-
-static int open_block(struct opening *o, const struct ls_leveldb_file *file, const uint8_t *bytes,
-                      struct ls_buffer *plain, struct block *block)
-{
-    const uint64_t room = file->size - FOOTER;
-    static const char wrong[] = "a block is damaged";
-    if (block->place > room || block->stored > room - block->place ||
-        room - block->place - block->stored < LS_LEVELDB_TRAILER || block->stored > UINT32_MAX)
-        return ls_leveldb_damaged(file->path, block->place, "a block lies outside the file",
-                                  o->error);
-    const uint8_t *at = bytes + block->place, *trailer = at + block->stored;
-    size_t size = block->stored;
-    block->packed = trailer[0] == 1;
-    if (trailer[0] > 1 ||
-        (o->checks && fixed(trailer + 1, 4) != ls_leveldb_checksum(at, block->stored, trailer[0])))
-        return ls_leveldb_damaged(file->path, block->place, wrong, o->error);
-    if (block->packed) {
-        if (!ls_snappy_size(at, block->stored, &size))
-            return ls_leveldb_damaged(file->path, block->place, wrong, o->error);
-        uint8_t *out = ls_buffer_reserve(plain, size + 1, 1);
-        if (out == NULL)
-            return no_memory(o);
-        if (!ls_snappy_read(at, block->stored, out, size))
-            return ls_leveldb_damaged(file->path, block->place, wrong, o->error);
-        at = out;
-    }
-    uint64_t places = size >= 4 ? fixed(at + size - 4, 4) : UINT64_MAX;
-    if (size < 4 || places > (size - 4) / 4)
-        return ls_leveldb_damaged(file->path, block->place, wrong, o->error);
-    block->content = (struct bytes){at, at + size - 4 - 4 * places};
-    return 0;
-}
-
-/* The next entry of a block, whose key begins as the one before; false: damaged. */
-static bool next_entry(struct bytes *in, struct ls_text *key, struct bytes *value)
-{
-    uint32_t shared, more, size;
-    if (!take_small(in, &shared) || !take_small(in, &more) || !take_small(in, &size) ||
-        shared > key->length || more > (size_t)(in->end - in->at) ||
-        size > (size_t)(in->end - in->at) - more)
-        return false;
-    key->length = shared;
-    ls_text_add_bytes(key, in->at, more);
-    *value = (struct bytes){in->at + more, in->at + more + size};
-    in->at = value->end;
-    return true;
-}
-
 /* The records of a block. */
-static int read_block(struct opening *o, uint32_t number, const uint8_t *bytes, struct block *block)
+static int read_block(struct opening *o, uint32_t number, const uint8_t *bytes,
+                      struct ls_leveldb_block *block)
 {
     const struct ls_leveldb_file *file = &o->db->file[number];
-    LS_TRY(open_block(o, file, bytes, &o->scratch, block));
-    struct bytes in = block->content, value;
+    LS_TRY(ls_leveldb_open_block(file, bytes, o->checks, &o->scratch, block, o->error));
+    struct ls_leveldb_bytes in = block->content, value;
     o->key.length = 0;
     while (in.at < in.end) {
-        bool good = next_entry(&in, &o->key, &value);
+        bool good = ls_leveldb_next_entry(&in, &o->key, &value);
         if (o->key.failed)
             return no_memory(o);
         if (!good || o->key.length < SUFFIX)
             return ls_leveldb_damaged(file->path, block->place, "an entry is damaged", o->error);
         const uint8_t *key = (const uint8_t *)o->key.data;
-        const struct bytes user = {key, key + o->key.length - SUFFIX};
+        const struct ls_leveldb_bytes user = {key, key + o->key.length - SUFFIX};
         struct ls_leveldb_entry entry = {.file = number,
                                          .place = block->place,
                                          .block = (uint32_t)block->stored,
                                          .at = (uint32_t)(value.at - block->content.at),
                                          .size = (uint32_t)(value.end - value.at),
                                          .packed = block->packed};
-        LS_TRY(add_entry(o, &user, fixed(user.end, SUFFIX), &entry));
+        LS_TRY(add_entry(o, &user, ls_leveldb_fixed(user.end, SUFFIX), &entry));
     }
     return 0;
 }
@@ -425,24 +253,26 @@ static int read_block(struct opening *o, uint32_t number, const uint8_t *bytes, 
 static int read_blocks(struct opening *o, uint32_t number, const uint8_t *bytes)
 {
     const struct ls_leveldb_file *file = &o->db->file[number];
-    struct bytes footer = {bytes + file->size - FOOTER, bytes + file->size};
-    struct block list = {0};
+    struct ls_leveldb_bytes footer = {bytes + file->size - LS_LEVELDB_FOOTER, bytes + file->size};
+    struct ls_leveldb_block list = {0};
     uint64_t skipped;
-    if (fixed(footer.end - 8, 8) != MAGIC || !take_number(&footer, &skipped) ||
-        !take_number(&footer, &skipped) || !take_number(&footer, &list.place) ||
-        !take_number(&footer, &list.stored))
+    if (ls_leveldb_fixed(footer.end - 8, 8) != MAGIC ||
+        !ls_leveldb_take_number(&footer, &skipped) || !ls_leveldb_take_number(&footer, &skipped) ||
+        !ls_leveldb_take_number(&footer, &list.place) ||
+        !ls_leveldb_take_number(&footer, &list.stored))
         return ls_leveldb_damaged(file->path, file->size, "the end of a table is damaged",
                                   o->error);
-    LS_TRY(open_block(o, file, bytes, &o->index, &list));
-    struct bytes in = list.content, value;
+    LS_TRY(ls_leveldb_open_block(file, bytes, o->checks, &o->index, &list, o->error));
+    struct ls_leveldb_bytes in = list.content, value;
     struct ls_text last = {0}; /* key of the list */
     int status = 0;
     while (in.at < in.end && status == 0) {
-        struct block block = {0};
-        bool good = next_entry(&in, &last, &value);
+        struct ls_leveldb_block block = {0};
+        bool good = ls_leveldb_next_entry(&in, &last, &value);
         if (last.failed)
             status = no_memory(o);
-        else if (!good || !take_number(&value, &block.place) || !take_number(&value, &block.stored))
+        else if (!good || !ls_leveldb_take_number(&value, &block.place) ||
+                 !ls_leveldb_take_number(&value, &block.stored))
             status = ls_leveldb_damaged(file->path, list.place, "the list of blocks is damaged",
                                         o->error);
         else
@@ -458,7 +288,7 @@ static int read_table(struct opening *o, uint32_t number)
     struct ls_mapping mapping;
     LS_TRY(ls_file_map(file->path, LOCKSTEP_DATA, &mapping, o->error));
     int status = 0;
-    if (mapping.size != file->size || mapping.size < FOOTER)
+    if (mapping.size != file->size || mapping.size < LS_LEVELDB_FOOTER)
         status = ls_leveldb_damaged(file->path, mapping.size,
                                     "a table has another size than the manifest says", o->error);
     else

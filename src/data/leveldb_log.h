@@ -1,0 +1,22 @@
+/* LevelDB's logs, read record by record: those of writes, and the manifest. See
+ * data/leveldb_index.c for what they are like.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DATA_LEVELDB_LOG_H
+#define LS_DATA_LEVELDB_LOG_H
+
+#include "data/leveldb_bytes.h"
+#include "data/leveldb_index.h"
+
+struct ls_leveldb_log {
+    const char *path;
+    const uint8_t *bytes;
+    uint64_t size, place; /* of the next part */
+    struct ls_text record;
+    uint64_t start; /* where the record's first byte lies */
+};
+
+/* The next record is in log->record; *found false: there is none. */
+int ls_leveldb_log_next(struct ls_leveldb_log *log, bool *found, struct ls_error *error);
+struct ls_leveldb_bytes ls_leveldb_log_record(const struct ls_leveldb_log *log);
+
+#endif
