@@ -1,5 +1,7 @@
-/* Reading arrays of HDF5 files. See base/hdf5.h.
+/* Reading arrays of HDF5 files. See base/hdf5_arrays.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/hdf5_arrays.h"
+
 #include "base/hdf5_parts.h"
 #include "base/memory.h"
 

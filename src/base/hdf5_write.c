@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/hdf5_arrays.h"
 #include "base/hdf5_parts.h"
 #include "base/memory.h"
 

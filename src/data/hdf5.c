@@ -17,7 +17,7 @@
 #include "base/align.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/hdf5.h"
+#include "base/hdf5_arrays.h"
 #include "base/memory.h"
 #include "data/source.h"
 #include "lockstep.pb-c.h"

@@ -17,26 +17,9 @@
 #include "data/fingerprint.h"
 #include "data/numbers.h"
 #include "data/order.h"
-#include "data/picture.h"
-#include "data/reader.h"
-#include "data/resize.h"
+#include "data/reader_inner.h"
 #include "data/samples.h"
 #include "ir/convert.h"
-
-static const size_t PICTURE_LIMIT = (size_t)1 << 29; /* bytes of a file */
-
-struct ls_reader {
-    struct ls_dataset *dataset;
-    struct ls_source_reader *source;
-    struct ls_order order; /* of the epoch that was read last; count 0: none yet */
-    struct ls_buffer scratch;
-    struct ls_buffer sample; /* tensors of one that do not lie in one piece where they go */
-    int64_t last;            /* record that was fetched last */
-    uint64_t hash;
-    bool replaced;          /* another one was read in its place */
-    bool trusts;            /* see ls_reader_trust */
-    struct ls_error *aside; /* what is wrong with a bad record; NULL: bad records are errors */
-};
 
 int ls_reader_open(struct ls_dataset *dataset, struct ls_reader **reader, struct ls_error *error)
 {
@@ -192,9 +175,8 @@ static int read_place(struct ls_reader *reader, int64_t place, uint32_t wanted,
     return ls_bad_records_none(dataset, error);
 }
 
-/* The wanted tensors of the record behind an ordinal. */
-static int read_record(struct ls_reader *reader, int64_t ordinal, uint32_t wanted,
-                       struct ls_record *record, struct ls_error *error)
+int ls_reader_record(struct ls_reader *reader, int64_t ordinal, uint32_t wanted,
+                     struct ls_record *record, struct ls_error *error)
 {
     if (ordinal < 0)
         return ls_fail(error, LOCKSTEP_INTERNAL, reader->dataset->name, NULL,
@@ -208,7 +190,7 @@ static int read_record(struct ls_reader *reader, int64_t ordinal, uint32_t wante
 int ls_reader_read(struct ls_reader *reader, int64_t ordinal, struct ls_record *record,
                    struct ls_error *error)
 {
-    return read_record(reader, ordinal, LS_ALL_TENSORS, record, error);
+    return ls_reader_record(reader, ordinal, LS_ALL_TENSORS, record, error);
 }
 
 static int hash_place(struct ls_reader *reader, int64_t place, uint32_t wanted, uint64_t *hash,
@@ -345,12 +327,12 @@ int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, void *const *out,
                     struct ls_error *error)
 {
     struct ls_dataset *dataset = reader->dataset;
-    struct ls_record record;
+    struct ls_record record = {0};
     uint32_t wanted = 0;
     for (int k = 0; k < dataset->tensors; k++)
         wanted |= out[k] != NULL ? LS_TENSOR(dataset->tensor[k].source) : 0;
     atomic_fetch_add_explicit(&dataset->reads, 1, memory_order_relaxed);
-    LS_TRY(read_record(reader, ordinal, wanted, &record, error));
+    LS_TRY(ls_reader_record(reader, ordinal, wanted, &record, error));
     LS_TRY(check_size(reader, ordinal, &record, error));
     for (int k = 0; k < dataset->tensors; k++)
         if (out[k] != NULL)
@@ -418,94 +400,4 @@ int ls_reader_fetch_to(struct ls_reader *reader, int64_t ordinal,
         if (is_put(&place[k]))
             put(&place[k], s, samples, out[k]);
     return 0;
-}
-
-/* Blue, green, red and red, green, blue into each other. */
-static void swap_planes(const int64_t shape[3], float *pixels)
-{
-    int64_t size = shape[1] * shape[2];
-    for (int64_t i = 0; i < size; i++) {
-        float first = pixels[i];
-        pixels[i] = pixels[2 * size + i];
-        pixels[2 * size + i] = first;
-    }
-}
-
-int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape[3], float *pixels,
-                        int *label, struct ls_error *error)
-{
-    const struct ls_source *source = reader->dataset->source;
-    struct ls_record record = {0};
-    if (!ls_source_has_image(source))
-        return ls_fail(error, LOCKSTEP_USAGE, reader->dataset->name, NULL,
-                       "its records have no images to show");
-    bool one = source->tensors > 1 && source->tensor[1].role == LS_TENSOR_PLAIN;
-    uint32_t wanted = (pixels != NULL ? LS_TENSOR(0) : 0) | (one ? LS_TENSOR(1) : 0);
-    LS_TRY(read_record(reader, ordinal, wanted, &record, error));
-    LS_ASSERT(!one || record.tensor[1].data != NULL);
-    const struct ls_record_tensor *image = &record.tensor[0];
-    memcpy(shape, image->shape.dim, 3 * sizeof *shape);
-    if (label != NULL)
-        *label = one ? *(const int32_t *)record.tensor[1].data : 0;
-    if (pixels == NULL)
-        return 0;
-    ls_numbers_to_f32(image->type, image->data, ls_record_size(shape), pixels);
-    if (source->bgr && shape[0] == 3)
-        swap_planes(shape, pixels);
-    return 0;
-}
-
-/* Pictures decode to blue, green, red; a source that has red first wants it the other way. */
-static void swap_bytes(const struct ls_record *record, uint8_t *pixels)
-{
-    const int64_t *shape = record->tensor[0].shape.dim;
-    int64_t size = shape[1] * shape[2];
-    for (int64_t i = 0; i < size; i++) {
-        uint8_t first = pixels[i];
-        pixels[i] = pixels[2 * size + i];
-        pixels[2 * size + i] = first;
-    }
-}
-
-/* The picture as a record of this data set. */
-static int make_record(struct ls_reader *reader, const uint8_t *bytes, size_t size,
-                       struct ls_record *record, struct ls_problem *problem)
-{
-    const struct ls_source *source = reader->dataset->source;
-    const int64_t *shape = ls_source_image(source);
-    if (!ls_source_has_image(source))
-        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
-                              "the data have no images, so pictures cannot stand in for them");
-    int channels = (int)shape[0];
-    if (channels != 1 && channels != 3)
-        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
-                              "the data have neither one channel nor three, so pictures cannot "
-                              "stand in for them");
-    struct ls_picture picture;
-    struct ls_buffer *buffer = &reader->source->record;
-    LS_TRY(ls_picture_decode(bytes, size, channels, &reader->source->picture, &picture, problem));
-    if (source->varies && reader->dataset->transform.crop > 0)
-        LS_TRY(ls_picture_to_record(&picture, buffer, record, problem));
-    else
-        LS_TRY(ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2], true, buffer,
-                                           record, problem));
-    if (channels == 3 && !source->bgr)
-        swap_bytes(record, buffer->data);
-    return 0;
-}
-
-int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
-                      struct ls_error *error)
-{
-    char *bytes;
-    size_t size;
-    LS_TRY(ls_file_read(path, PICTURE_LIMIT, LOCKSTEP_DATA, &bytes, &size, error));
-    struct ls_record record;
-    struct ls_problem problem;
-    int status = make_record(reader, (const uint8_t *)bytes, size, &record, &problem);
-    ls_free(bytes);
-    if (status == 0)
-        status = ls_transform_apply(&reader->dataset->transform, &record.tensor[0], 0, false,
-                                    &reader->scratch, sample, &problem);
-    return status == 0 ? 0 : ls_fail(error, status, path, NULL, "%s", problem.message);
 }

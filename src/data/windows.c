@@ -76,7 +76,7 @@ static const struct ls_option options_table[] = {
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 /* What the table of options has no kinds for. */
-static int read_others(const struct ls_source_options *options, struct ls_windows *w,
+static int read_others(const struct ls_source_options *options, struct ls_labelled_windows *w,
                        struct ls_error *error)
 {
     const Lockstep__WindowDataParameter *param =
@@ -109,7 +109,7 @@ static int read_others(const struct ls_source_options *options, struct ls_window
 }
 
 static int read_mean(const struct ls_source_options *options, const char *file,
-                     struct ls_windows *w, struct ls_error *error)
+                     struct ls_labelled_windows *w, struct ls_error *error)
 {
     int64_t shape[3];
     const Lockstep__WindowDataParameter *param =
@@ -134,7 +134,7 @@ static int count_records(const struct ls_source_options *options, struct ls_sour
                          double fraction, struct ls_error *error)
 {
     static const char *const names[] = {"background", "foreground"};
-    struct ls_windows *w = source->state;
+    struct ls_labelled_windows *w = source->state;
     int64_t batches = 0;
     if (!(fraction >= 0 && fraction <= 1))
         return ls_option_fail(options, "window_data_param.fg_fraction", NULL, error,
@@ -159,7 +159,7 @@ static int count_records(const struct ls_source_options *options, struct ls_sour
 /* What decides records besides the options of the table and the pictures themselves. */
 static void note_identity(const struct ls_source_options *options, struct ls_source *source)
 {
-    struct ls_windows *w = source->state;
+    struct ls_labelled_windows *w = source->state;
     const struct ls_windows_options *own = options->own;
     uint64_t hash = ls_hash(w->level, sizeof w->level, (uint64_t)w->square);
     if (w->mean != NULL)
@@ -178,7 +178,7 @@ static void note_identity(const struct ls_source_options *options, struct ls_sou
 /* What reading a window takes; pictures that cannot be read are found when they are. */
 static void note_bytes(struct ls_source *source)
 {
-    const struct ls_windows *w = source->state;
+    const struct ls_labelled_windows *w = source->state;
     const size_t record =
         (size_t)LS_WINDOWS_CHANNELS * (size_t)w->side * (size_t)w->side * sizeof *w->mean;
     for (size_t i = 0; i < w->pictures && i < LS_PICTURE_LOOK_LIMIT; i++) {
@@ -195,7 +195,7 @@ static int open_windows(const struct ls_source_options *options, struct ls_sourc
                         struct ls_error *error)
 {
     const struct ls_windows_options *own = options->own;
-    struct ls_windows *w = source->state = ls_alloc(1, sizeof *w);
+    struct ls_labelled_windows *w = source->state = ls_alloc(1, sizeof *w);
     if (w == NULL)
         return ls_fail_memory(error, "a data source");
     w->side = (int)own->side;
@@ -221,7 +221,7 @@ static int open_windows(const struct ls_source_options *options, struct ls_sourc
 
 static void close_windows(struct ls_source *source)
 {
-    struct ls_windows *w = source->state;
+    struct ls_labelled_windows *w = source->state;
     if (w == NULL)
         return;
     for (size_t i = 0; i < w->pictures; i++)
@@ -235,7 +235,8 @@ static void close_windows(struct ls_source *source)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static const struct ls_window *window_of(const struct ls_windows *w, int64_t index)
+static const struct ls_labelled_window *window_of(const struct ls_labelled_windows *w,
+                                                  int64_t index)
 {
     const int64_t batch = index / w->batch, place = index % w->batch;
     const bool foreground = place >= w->kind[0].share;
@@ -247,8 +248,8 @@ static const struct ls_window *window_of(const struct ls_windows *w, int64_t ind
 static int read_windows(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
                         struct ls_record *record, struct ls_error *error)
 {
-    const struct ls_windows *w = reader->source->state;
-    const struct ls_window *window = window_of(w, index);
+    const struct ls_labelled_windows *w = reader->source->state;
+    const struct ls_labelled_window *window = window_of(w, index);
     const char *path = w->path[window->picture];
     struct ls_picture picture;
     struct ls_problem problem;
@@ -274,15 +275,15 @@ static int read_windows(struct ls_source_reader *reader, int64_t index, uint32_t
 
 static void name_record(const struct ls_source *source, int64_t index, struct ls_text *text)
 {
-    const struct ls_windows *w = source->state;
-    const struct ls_window *window = window_of(w, index);
+    const struct ls_labelled_windows *w = source->state;
+    const struct ls_labelled_window *window = window_of(w, index);
     ls_text_format(text, "%s, window %d %d %d %d", w->path[window->picture], window->x1, window->y1,
                    window->x2, window->y2);
 }
 
 static uint64_t stamp(const struct ls_source *source)
 {
-    return ((const struct ls_windows *)source->state)->stamp;
+    return ((const struct ls_labelled_windows *)source->state)->stamp;
 }
 
 const struct ls_source_type ls_source_windows = {

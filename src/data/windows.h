@@ -16,7 +16,7 @@ struct ls_windows_options {
     double foreground, background, fraction;
 };
 
-struct ls_window {
+struct ls_labelled_window {
     uint32_t picture;
     int32_t label;
     int32_t x1, y1, x2, y2; /* of its first and last pixels */
@@ -24,12 +24,12 @@ struct ls_window {
 
 /* Windows of one kind: background, then foreground. */
 struct ls_windows_kind {
-    struct ls_window *window;
+    struct ls_labelled_window *window;
     size_t count, capacity;
     int64_t share; /* of each batch */
 };
 
-struct ls_windows {
+struct ls_labelled_windows {
     struct ls_windows_kind kind[2];
     char **path; /* of the pictures */
     size_t pictures, capacity;
@@ -43,10 +43,10 @@ struct ls_windows {
 };
 
 /* Reads the file, and looks for the pictures. */
-int ls_windows_read(const struct ls_windows_options *own, struct ls_windows *windows,
+int ls_windows_read(const struct ls_windows_options *own, struct ls_labelled_windows *windows,
                     struct ls_error *error);
 /* Makes the record of a window of this picture. */
-int ls_windows_cut_out(struct ls_source_reader *reader, const struct ls_window *window,
+int ls_windows_cut_out(struct ls_source_reader *reader, const struct ls_labelled_window *window,
                        const struct ls_picture *picture, struct ls_record *record,
                        struct ls_problem *problem);
 

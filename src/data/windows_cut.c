@@ -26,7 +26,7 @@ static int at_least_0(int x)
 
 /* Widens a window by its surroundings, so that after resizing they are `pad` pixels on each side;
  * what would lie outside the picture is left out, and leaves room in the record. */
-static void widen(const struct ls_windows *w, int height, int width, struct cut *cut)
+static void widen(const struct ls_labelled_windows *w, int height, int width, struct cut *cut)
 {
     const double factor = (double)w->side / (w->side - 2 * w->pad);
     double half_height = (cut->y2 - cut->y1 + 1) / 2.0, half_width = (cut->x2 - cut->x1 + 1) / 2.0;
@@ -67,8 +67,8 @@ static const uint8_t *copy_pixels(const struct ls_picture *picture, const struct
 }
 
 /* Puts the resized pixels to their place, without the mean. */
-static void place_pixels(const struct ls_windows *w, const struct cut *cut, const uint8_t *pixels,
-                         float *out)
+static void place_pixels(const struct ls_labelled_windows *w, const struct cut *cut,
+                         const uint8_t *pixels, float *out)
 {
     const int64_t down = (w->mean_side[0] - w->side) / 2, across = (w->mean_side[1] - w->side) / 2;
     memset(out, 0, (size_t)LS_WINDOWS_CHANNELS * (size_t)w->side * (size_t)w->side * sizeof *out);
@@ -85,11 +85,11 @@ static void place_pixels(const struct ls_windows *w, const struct cut *cut, cons
         }
 }
 
-int ls_windows_cut_out(struct ls_source_reader *reader, const struct ls_window *window,
+int ls_windows_cut_out(struct ls_source_reader *reader, const struct ls_labelled_window *window,
                        const struct ls_picture *picture, struct ls_record *record,
                        struct ls_problem *problem)
 {
-    const struct ls_windows *w = reader->source->state;
+    const struct ls_labelled_windows *w = reader->source->state;
     struct cut cut = {.x1 = window->x1,
                       .y1 = window->y1,
                       .x2 = window->x2,

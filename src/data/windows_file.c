@@ -18,7 +18,7 @@ struct reading {
     size_t line; /* of the word that was read last */
     bool ended;  /* it was the last of its line */
     const struct ls_windows_options *own;
-    struct ls_windows *windows;
+    struct ls_labelled_windows *windows;
     struct ls_error *error;
 };
 
@@ -72,7 +72,7 @@ static int next_integer(struct reading *r, int64_t least, int64_t most, int64_t 
 
 static int read_window(struct reading *r)
 {
-    struct ls_windows *w = r->windows;
+    struct ls_labelled_windows *w = r->windows;
     int64_t label, corner[4];
     double overlap = 0;
     LS_TRY(next_integer(r, 0, 1 << 24, &label));
@@ -88,16 +88,16 @@ static int read_window(struct reading *r)
     if (!LS_GROW(kind->window, kind->count, kind->capacity))
         return ls_fail_memory(r->error, "windows");
     kind->window[kind->count++] =
-        (struct ls_window){(uint32_t)(w->pictures - 1), foreground ? (int32_t)label : 0,
-                           (int32_t)corner[0],          (int32_t)corner[1],
-                           (int32_t)corner[2],          (int32_t)corner[3]};
+        (struct ls_labelled_window){(uint32_t)(w->pictures - 1), foreground ? (int32_t)label : 0,
+                                    (int32_t)corner[0],          (int32_t)corner[1],
+                                    (int32_t)corner[2],          (int32_t)corner[3]};
     return 0;
 }
 
 /* The path of a picture, put together as Caffe does. */
 static int add_picture(struct reading *r, const char *name)
 {
-    struct ls_windows *w = r->windows;
+    struct ls_labelled_windows *w = r->windows;
     struct ls_text whole = {0};
     if (r->root != NULL)
         ls_text_add(&whole, r->root);
@@ -148,7 +148,7 @@ static int read_pictures(struct reading *r)
     return status;
 }
 
-int ls_windows_read(const struct ls_windows_options *own, struct ls_windows *windows,
+int ls_windows_read(const struct ls_windows_options *own, struct ls_labelled_windows *windows,
                     struct ls_error *error)
 {
     struct reading r = {.file = own->files.item[0],

@@ -21,6 +21,8 @@
 #include "base/text.h"
 #include "graph/debug.h"
 #include "graph/label_fills.h"
+#include "graph/sample_states.h"
+#include "graph/unknown_bottom.h"
 #include "ir/layer.h"
 #include "layers/layers.h"
 
@@ -122,83 +124,15 @@ static bool lost_tops(const struct ls_net_definition *net)
     return false;
 }
 
-/* Whether a net has a layer; those of a state are copies, which share what they point to. */
-static bool is_in(const Lockstep__NetParameter *net, const Lockstep__LayerParameter *layer)
-{
-    for (size_t i = 0; i < net->n_layer; i++)
-        if (net->layer[i] == layer || net->layer[i]->top == layer->top)
-            return true;
-    return false;
-}
-
-static bool makes(const Lockstep__LayerParameter *layer, const char *blob)
-{
-    for (size_t t = 0; t < layer->n_top; t++)
-        if (strcmp(layer->top[t], blob) == 0)
-            return true;
-    return false;
-}
-
-/* The first layer of the definition that makes a blob in other states than this one, or NULL. */
-static const Lockstep__LayerParameter *left_out(const struct builder *builder, const char *name)
-{
-    const Lockstep__NetParameter *all = builder->net->all;
-    for (size_t i = 0; all != NULL && i < all->n_layer; i++)
-        if (makes(all->layer[i], name))
-            return all->layer[i];
-    return NULL;
-}
-
-/* "phase TRAIN, or with --stage a": states that the rules of a layer ask for. */
-static void say_states(const Lockstep__LayerParameter *layer, struct ls_text *hint)
-{
-    for (size_t i = 0; i < layer->n_include; i++) {
-        const Lockstep__NetStateRule *rule = layer->include[i];
-        const char *separator = hint->length == 0 ? "it is there with " : ", or with ";
-        if (rule->n_stage > 0)
-            ls_text_format(hint, "%s--stage ", separator);
-        for (size_t s = 0; s < rule->n_stage; s++)
-            ls_text_format(hint, "%s%s", s > 0 ? "," : "", rule->stage[s]);
-        if (rule->n_stage == 0 && rule->has_phase)
-            ls_text_format(hint, "%sphase %s", separator,
-                           rule->phase == LOCKSTEP__PHASE__TRAIN ? "TRAIN" : "TEST");
-    }
-}
-
-/* ", for the state of this net leaves layer 'lstm1' out", and in which states layers make the blob
- * `name`, of which `first` is the first one. */
-static void say_left_out(const struct builder *builder, const Lockstep__LayerParameter *first,
-                         const char *name, struct ls_text *text, struct ls_text *hint)
-{
-    const Lockstep__NetParameter *all = builder->net->all;
-    ls_text_format(text, ", for the state of this net leaves layer '%s' out",
-                   first->name != NULL ? first->name : "(unnamed)");
-    for (size_t i = 0; i < all->n_layer; i++)
-        if (makes(all->layer[i], name) && (all->layer[i] == first || first->n_bottom == 0))
-            say_states(all->layer[i], hint);
-}
-
 /* Reports a bottom that nothing above makes. */
-static int unknown_bottom(struct builder *builder, const struct ls_layer *layer, int index)
+static int report_bottom(const struct builder *builder, const struct ls_layer *layer, int index)
 {
-    const char *name = layer->definition->bottom[index], *names[256];
+    const char *names[256];
     size_t count = 0;
     LS_ASSERT(builder->blobs != NULL || builder->blob_count == 0);
     for (size_t b = 0; b < builder->blob_count && count < 256; b++)
         names[count++] = builder->blobs[b].name;
-    const char *near = ls_suggest(name, names, count);
-    const Lockstep__LayerParameter *other = left_out(builder, name);
-    struct ls_text text = {0}, hint = {0};
-    ls_text_format(&text, "no layer above produces its bottom '%s' (index %d)", name, index);
-    if (other != NULL && !is_in(builder->net->net, other))
-        say_left_out(builder, other, name, &text, &hint);
-    else if (near != NULL)
-        ls_text_format(&hint, "did you mean '%s'?", near);
-    int status = ls_layer_fail(layer, builder->error, NULL, "bottom", hint.data, "%s",
-                               text.data != NULL ? text.data : name);
-    ls_text_free(&text);
-    ls_text_free(&hint);
-    return status;
+    return ls_graph_unknown_bottom(builder->net, layer, index, names, count, builder->error);
 }
 
 /* Binds the layer's bottoms to values. Returns 1 (without a report) if one is unknown because its
@@ -211,7 +145,7 @@ static int bind_bottoms(struct builder *builder, struct ls_layer *layer)
         struct blob *blob = find_blob(builder, name);
         if (blob == NULL) {
             if (!lost_tops(builder->net))
-                note(builder, unknown_bottom(builder, layer, i));
+                note(builder, report_bottom(builder, layer, i));
             result = 1;
             continue;
         }
@@ -424,57 +358,6 @@ static void check_names(struct builder *builder)
     ls_names_free(&names);
 }
 
-/* How often a state is kept, as what it is; -1: something else is kept in it. */
-static int count_kept(const struct ls_graph *graph, size_t state)
-{
-    const struct ls_value *recalled = graph->sample_states[state].value;
-    int count = 0;
-    for (size_t i = 0; i < graph->op_count; i++) {
-        const struct ls_op *op = graph->ops[i];
-        if (op->kind != LS_OP_KEEP || op->attr.sample_state != (int)state)
-            continue;
-        const struct ls_value *kept = op->input[0];
-        if (kept->type != recalled->type || kept->sample_axis != recalled->sample_axis ||
-            kept->rows != recalled->rows || !ls_shape_equal(&kept->shape, &recalled->shape))
-            return -1;
-        count++;
-    }
-    return count;
-}
-
-/* What only a mistake in a layer's code can be. */
-static int check_states(const struct ls_graph *graph, struct ls_error *error)
-{
-    for (size_t i = 0; i < graph->op_count; i++)
-        if (graph->ops[i]->kind == LS_OP_KEEP &&
-            graph->ops[i]->attr.sample_state >= (int)graph->sample_state_count)
-            return ls_fail(error, LOCKSTEP_INTERNAL, graph->ops[i]->layer->name, NULL,
-                           "keeps a state that it has not declared");
-    for (size_t i = 0; i < graph->sample_state_count; i++) {
-        const struct ls_sample_state *state = &graph->sample_states[i];
-        int kept = count_kept(graph, i);
-        if (state->value->sample_axis < 0)
-            return ls_fail(error, LOCKSTEP_INTERNAL, state->name, NULL,
-                           "a state per sample has no samples");
-        if (state->value->shape.dim[state->value->sample_axis] !=
-                state->value->rows * graph->samples &&
-            !ls_layer_is_mixed(state->layer, state->value))
-            return ls_layer_fail(state->layer, error, NULL, NULL, NULL,
-                                 "keeps '%s' for each sample, but reads rows that are no samples: "
-                                 "a layer before it mixes them",
-                                 state->name);
-        if (kept != 1)
-            return ls_fail(error, LOCKSTEP_INTERNAL, state->name, NULL,
-                           kept < 0 ? "what is kept in this state is not like it"
-                                    : "this state is not kept exactly once");
-        for (size_t other = 0; other < i; other++)
-            if (strcmp(graph->sample_states[other].name, state->name) == 0)
-                return ls_fail(error, LOCKSTEP_INTERNAL, state->name, NULL,
-                               "a layer has two states of this name");
-    }
-    return 0;
-}
-
 static int by_name(const void *a, const void *b)
 {
     const struct ls_metric *first = a, *second = b;
@@ -504,7 +387,7 @@ static int build(struct builder *builder)
     builder->graph->emitting = NULL;
     check_names(builder);
     LS_TRY(builder->status);
-    LS_TRY(check_states(builder->graph, builder->error));
+    LS_TRY(ls_graph_check_states(builder->graph, builder->error));
     LS_TRY(ls_graph_check_label_fills(builder->graph, builder->error));
     mark_outputs(builder->graph);
     if (builder->graph->training)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hdf5_arrays.h"
 #include "base/hdf5_write.h"
 #include "base/memory.h"
 #include "base/wire.h"

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
-#include "base/hdf5.h"
+#include "base/hdf5_arrays.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "snapshot/weights_build.h"

@@ -1,6 +1,6 @@
 /* HDF5 files (base/hdf5.h).
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "base/hdf5.h"
+#include "base/hdf5_arrays.h"
 
 #include <hdf5.h>
 #include <stdio.h>

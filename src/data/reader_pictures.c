@@ -1,0 +1,104 @@
+/* Pictures of a data set as they are shown, and pictures of others as its samples. See
+ * data/reader.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "data/numbers.h"
+#include "data/picture.h"
+#include "data/reader_inner.h"
+#include "data/resize.h"
+
+static const size_t PICTURE_LIMIT = (size_t)1 << 29; /* bytes of a file */
+
+/* Blue, green, red and red, green, blue into each other. */
+static void swap_planes(const int64_t shape[3], float *pixels)
+{
+    int64_t size = shape[1] * shape[2];
+    for (int64_t i = 0; i < size; i++) {
+        float first = pixels[i];
+        pixels[i] = pixels[2 * size + i];
+        pixels[2 * size + i] = first;
+    }
+}
+
+int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape[3], float *pixels,
+                        int *label, struct ls_error *error)
+{
+    const struct ls_source *source = reader->dataset->source;
+    struct ls_record record = {0};
+    if (!ls_source_has_image(source))
+        return ls_fail(error, LOCKSTEP_USAGE, reader->dataset->name, NULL,
+                       "its records have no images to show");
+    bool one = source->tensors > 1 && source->tensor[1].role == LS_TENSOR_PLAIN;
+    uint32_t wanted = (pixels != NULL ? LS_TENSOR(0) : 0) | (one ? LS_TENSOR(1) : 0);
+    LS_TRY(ls_reader_record(reader, ordinal, wanted, &record, error));
+    LS_ASSERT(!one || record.tensor[1].data != NULL);
+    const struct ls_record_tensor *image = &record.tensor[0];
+    memcpy(shape, image->shape.dim, 3 * sizeof *shape);
+    if (label != NULL)
+        *label = one ? *(const int32_t *)record.tensor[1].data : 0;
+    if (pixels == NULL)
+        return 0;
+    ls_numbers_to_f32(image->type, image->data, ls_record_size(shape), pixels);
+    if (source->bgr && shape[0] == 3)
+        swap_planes(shape, pixels);
+    return 0;
+}
+
+/* Pictures decode to blue, green, red; a source that has red first wants it the other way. */
+static void swap_bytes(const struct ls_record *record, uint8_t *pixels)
+{
+    const int64_t *shape = record->tensor[0].shape.dim;
+    int64_t size = shape[1] * shape[2];
+    for (int64_t i = 0; i < size; i++) {
+        uint8_t first = pixels[i];
+        pixels[i] = pixels[2 * size + i];
+        pixels[2 * size + i] = first;
+    }
+}
+
+/* The picture as a record of this data set. */
+static int make_record(struct ls_reader *reader, const uint8_t *bytes, size_t size,
+                       struct ls_record *record, struct ls_problem *problem)
+{
+    const struct ls_source *source = reader->dataset->source;
+    const int64_t *shape = ls_source_image(source);
+    if (!ls_source_has_image(source))
+        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
+                              "the data have no images, so pictures cannot stand in for them");
+    int channels = (int)shape[0];
+    if (channels != 1 && channels != 3)
+        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
+                              "the data have neither one channel nor three, so pictures cannot "
+                              "stand in for them");
+    struct ls_picture picture;
+    struct ls_buffer *buffer = &reader->source->record;
+    LS_TRY(ls_picture_decode(bytes, size, channels, &reader->source->picture, &picture, problem));
+    if (source->varies && reader->dataset->transform.crop > 0)
+        LS_TRY(ls_picture_to_record(&picture, buffer, record, problem));
+    else
+        LS_TRY(ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2], true, buffer,
+                                           record, problem));
+    if (channels == 3 && !source->bgr)
+        swap_bytes(record, buffer->data);
+    return 0;
+}
+
+int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
+                      struct ls_error *error)
+{
+    char *bytes;
+    size_t size;
+    LS_TRY(ls_file_read(path, PICTURE_LIMIT, LOCKSTEP_DATA, &bytes, &size, error));
+    struct ls_record record;
+    struct ls_problem problem;
+    int status = make_record(reader, (const uint8_t *)bytes, size, &record, &problem);
+    ls_free(bytes);
+    if (status == 0)
+        status = ls_transform_apply(&reader->dataset->transform, &record.tensor[0], 0, false,
+                                    &reader->scratch, sample, &problem);
+    return status == 0 ? 0 : ls_fail(error, status, path, NULL, "%s", problem.message);
+}
