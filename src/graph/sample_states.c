@@ -40,7 +40,9 @@ int ls_graph_check_states(const struct ls_graph *graph, struct ls_error *error)
         if (state->value->shape.dim[state->value->sample_axis] !=
                 state->value->rows * graph->samples &&
             !ls_layer_is_mixed(state->layer, state->value))
-            return ls_layer_fail(state->layer, error, NULL, NULL, NULL,
+            return ls_layer_fail(state->layer, error, NULL, NULL,
+                                 "recurrent_param { expose_hidden: true } keeps nothing from one "
+                                 "batch to the next",
                                  "keeps '%s' for each sample, but reads rows that are no samples: "
                                  "a layer before it mixes them",
                                  state->name);
