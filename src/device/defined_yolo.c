@@ -203,6 +203,16 @@ static void yolo_loss(const struct ls_defined_call *call)
     ls_loss_add(&attr->loss, call->context, &sums);
 }
 
+static void yolo_loss_backward(const struct ls_defined_call *call)
+{
+    const double factor = ls_loss_scale(&call->op->attr.loss, call->context);
+    const float *slope = call->in[0];
+    float *dx = call->out[0];
+    for (int64_t i = 0; i < ls_shape_size(&call->op->output[0]->shape); i++)
+        dx[i] = (float)(factor * (double)slope[i]);
+}
+
 const struct ls_defined ls_defined_yolo[LS_OP_KINDS] = {
     [LS_OP_YOLO_LOSS] = {.run = yolo_loss},
+    [LS_OP_YOLO_LOSS_BACKWARD] = {.run = yolo_loss_backward},
 };

@@ -172,8 +172,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(ls_loss_check_labels(layer, error));
     if (!layer->propagate[0])
         return 0;
-    struct ls_op *op =
-        ls_layer_emit_gradient(layer, 0, LS_OP_REGION_LOSS_BACKWARD, &state->slope, 1);
+    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_YOLO_LOSS_BACKWARD, &state->slope, 1);
     if (op != NULL)
         op->attr.loss = state->loss.attr;
     return 0;

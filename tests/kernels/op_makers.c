@@ -288,6 +288,7 @@ void (*const op_makers[LS_OP_KINDS])(struct op_scene *scene) = {
     [LS_OP_REGION_LOSS] = make_region,
     [LS_OP_REGION_LOSS_BACKWARD] = make_region,
     [LS_OP_YOLO_LOSS] = make_yolo,
+    [LS_OP_YOLO_LOSS_BACKWARD] = make_region,
     [LS_OP_PROPOSAL] = make_proposal,
     [LS_OP_YOLO_OUTPUT] = make_yolo_output,
     [LS_OP_HINGE_LOSS] = make_pair_loss,

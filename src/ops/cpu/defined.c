@@ -65,5 +65,6 @@ DEFINED_KERNEL(region_loss, LS_OP_REGION_LOSS, LS_BITS_DEFINED, "region loss");
 DEFINED_KERNEL(region_loss_backward, LS_OP_REGION_LOSS_BACKWARD, LS_BITS_DEFINED,
                "region loss backward");
 DEFINED_KERNEL(yolo_loss, LS_OP_YOLO_LOSS, LS_BITS_DEFINED, "YOLO loss");
+DEFINED_KERNEL(yolo_loss_backward, LS_OP_YOLO_LOSS_BACKWARD, LS_BITS_DEFINED, "YOLO loss backward");
 DEFINED_KERNEL(yolo_output, LS_OP_YOLO_OUTPUT, LS_BITS_DEFINED, "YOLO output");
 DEFINED_KERNEL(proposal, LS_OP_PROPOSAL, LS_BITS_DEFINED, "proposal");

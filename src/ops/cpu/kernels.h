@@ -95,6 +95,7 @@
     K(region_loss)                                                                                 \
     K(region_loss_backward)                                                                        \
     K(yolo_loss)                                                                                   \
+    K(yolo_loss_backward)                                                                          \
     K(yolo_output)                                                                                 \
     K(proposal)                                                                                    \
     K(multibox_loss_backward)                                                                      \
