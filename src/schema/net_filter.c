@@ -112,21 +112,32 @@ static int check_net(const struct ls_definition *definition, const Lockstep__Net
 }
 
 /* In Caffe a layer's own phase does not choose where the layer is, as many seem to expect, but
- * makes it behave as in that phase. */
-static int check_phase(const struct ls_definition *definition,
-                       const Lockstep__LayerParameter *layer, Lockstep__Phase phase,
-                       struct ls_error *error)
+ * makes it behave as in that phase. Told once: a net that Caffe wrote says it in every layer. */
+static int check_phases(const struct ls_definition *definition, const Lockstep__NetParameter *net,
+                        const Lockstep__NetState *state, struct ls_error *error)
 {
-    if (!layer->has_phase || layer->phase == phase)
-        return 0;
     const char *names[] = {"TRAIN", "TEST"};
-    bool test = phase == LOCKSTEP__PHASE__TEST;
+    const Lockstep__LayerParameter *first = NULL;
+    bool test = state->phase == LOCKSTEP__PHASE__TEST;
+    char all[48] = "";
+    size_t count = 0;
+    for (size_t i = 0; i < net->n_layer; i++) {
+        const Lockstep__LayerParameter *layer = net->layer[i];
+        if (!layer->has_phase || layer->phase == state->phase || !is_included(state, layer))
+            continue;
+        first = first != NULL ? first : layer;
+        count++;
+    }
+    if (first == NULL)
+        return 0;
+    if (count > 1)
+        snprintf(all, sizeof all, " (%zu layers have it)", count);
     return refuse(
-        definition, layer, "phase",
+        definition, first, "phase",
         test ? "remove it, or write include { phase: TRAIN } for a layer of that phase only"
              : "remove it, or write include { phase: TEST } for a layer of that phase only",
-        error, "layer '%s' has phase %s in a net of phase %s",
-        layer->name != NULL ? layer->name : "", names[!test], names[test]);
+        error, "layer '%s' has phase %s in a net of phase %s%s",
+        first->name != NULL ? first->name : "", names[!test], names[test], all);
 }
 
 /* A copy of a layer that says its phase; what it points to is shared. */
@@ -158,16 +169,14 @@ int ls_net_filter_state(struct ls_definition *definition, const Lockstep__NetPar
     filtered->layer = ls_arena_alloc(arena, net->n_layer, sizeof *filtered->layer);
     if (filtered->layer == NULL)
         return ls_fail_memory(error, "a definition");
-    int status = 0;
+    int status = check_phases(definition, net, state, error);
     for (size_t i = 0; i < net->n_layer; i++) {
         if (!is_included(state, net->layer[i]))
             continue;
-        int found = check_phase(definition, net->layer[i], state->phase, error);
-        status = status != 0 ? status : found;
         Lockstep__LayerParameter *layer = copy_layer(definition, net->layer[i], state->phase);
         if (layer == NULL)
             return ls_fail_memory(error, "a definition");
-        found = ls_data_layer_complete(definition, layer, error);
+        int found = ls_data_layer_complete(definition, layer, error);
         status = status != 0 ? status : found;
         filtered->layer[filtered->n_layer++] = layer;
     }

@@ -213,9 +213,11 @@ static bool is_older_type(struct ls_text_reader *reader, const ProtobufCFieldDes
 {
     char name[64];
     if (field->descriptor != &lockstep__v1_layer_parameter__layer_type__descriptor ||
-        token->kind != LS_TOKEN_NAME || token->length >= sizeof name)
+        (token->kind != LS_TOKEN_NAME && token->kind != LS_TOKEN_STRING) ||
+        token->length >= sizeof name)
         return false;
-    snprintf(name, sizeof name, "%.*s", (int)token->length, token->start);
+    int quotes = token->kind == LS_TOKEN_STRING; /* of newer types */
+    snprintf(name, sizeof name, "%.*s", (int)token->length - 2 * quotes, token->start + quotes);
     if (!ls_unknown_add(&reader->unknown, reader->definition->arena,
                         &lockstep__v1_layer_parameter__descriptor, field->name, name, reader->layer,
                         token))

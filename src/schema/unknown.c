@@ -149,6 +149,8 @@ static void say_newer(const char *value, struct ls_text *hint)
     const char *near = ls_suggest(value, names, count);
     if (fork != NULL)
         ls_text_format(hint, "it is of %s: %s", fork->fork, fork->hint);
+    else if (near != NULL && strcmp(near, value) == 0)
+        ls_text_format(hint, "write %s without quotes", near);
     else if (near != NULL)
         ls_text_format(hint, "did you mean '%s'?", near);
     else

@@ -136,9 +136,12 @@ static void older_types(void **state)
            "f:4:26: unknown older layer type 'ZAP_ZAP_ZAP' of layer 'd'. hint: newer types are "
            "written layer { type: \"Name\" }",
            "", NULL);
-    expect(NET, "layers { name: 'a' type: 'RELU' }",
-           "f:1:26: field 'type' takes 'RELU' or another value of LayerType, found ''RELU''", "",
-           NULL);
+    expect(NET, "layers { name: 'a' type: 'RELU' }\nlayers { name: 'b' type: \"InnerProduct\" }",
+           "f:1:26: unknown older layer type 'RELU' of layer 'a'. hint: write RELU without "
+           "quotes\n"
+           "f:2:26: unknown older layer type 'InnerProduct' of layer 'b'. hint: newer types are "
+           "written layer { type: \"Name\" }",
+           "", NULL);
 }
 
 /* A field that the schema has is not looked up among those of forks; any message may have an

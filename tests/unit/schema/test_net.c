@@ -198,6 +198,11 @@ static void another_phase_of_a_layer_is_refused(void **state)
                LOCKSTEP__PHASE__TRAIN,
                "net:1:19: layer 'a' has phase TEST in a net of phase TRAIN. hint: remove it, or "
                "write include { phase: TEST } for a layer of that phase only");
+    fails_with("layer { name: 'a' phase: TEST }\nlayer { name: 'b' }\n"
+               "layer { name: 'c' phase: TEST }",
+               LOCKSTEP__PHASE__TRAIN,
+               "net:1:19: layer 'a' has phase TEST in a net of phase TRAIN (2 layers have it). "
+               "hint: remove it, or write include { phase: TEST } for a layer of that phase only");
     fails_with("layer { name: 'a'\nphase: TRAIN }", LOCKSTEP__PHASE__TEST,
                "net:2:1: layer 'a' has phase TRAIN in a net of phase TEST. hint: remove it, or "
                "write include { phase: TRAIN } for a layer of that phase only");
