@@ -14,10 +14,7 @@
 #include "base/names.h"
 #include "base/thread.h"
 #include "engine/copies.h"
-#include "engine/evaluation.h"
-#include "engine/figures.h"
 #include "engine/ignored.h"
-#include "engine/read.h"
 #include "engine/step.h"
 #include "ir/layer.h"
 #include "ops/devices.h"
@@ -30,9 +27,6 @@
 #include "solver/fit.h"
 #include "solver/masks.h"
 #include "solver/notes.h"
-#include "solver/outputs.h"
-#include "solver/skipped.h"
-#include "solver/training_plan.h"
 #include "solver/weights.h"
 #include "transport/comm.h"
 #include "transport/comm_job.h"
@@ -255,7 +249,7 @@ static void notice(void *user, const char *line)
         model->callbacks.event(model->callbacks.user, &event);
 }
 
-static void warn(void *user, const char *sentence)
+void ls_model_warn(void *user, const char *sentence)
 {
     const struct lockstep_model *model = user;
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_WARNING, .text = sentence};
@@ -268,8 +262,8 @@ static void tell_ignored(struct lockstep_model *model)
 {
     const char *warning = model->definition.definition->warning;
     if (warning != NULL)
-        warn(model, warning);
-    ls_ignored_tell(&model->net, 1, warn, model);
+        ls_model_warn(model, warning);
+    ls_ignored_tell(&model->net, 1, ls_model_warn, model);
 }
 
 static int load_weights(struct lockstep_model *model, const char *weights, struct ls_error *error)
@@ -412,81 +406,8 @@ void lockstep_model_free(struct lockstep_model *model)
     ls_free(model);
 }
 
-/* ---- Testing --------------------------------------------------------------------------------- */
-
-static int stop_asked(void *user)
-{
-    const struct lockstep_model *model = user;
-    return model->callbacks.poll != NULL &&
-           model->callbacks.poll(model->callbacks.user) == LOCKSTEP_SNAPSHOT_AND_STOP;
-}
-
-/* Losses that are not finite say that the net is of no use, whatever the other figures are. */
-static int check_losses(const struct lockstep_model *model, const double *record,
-                        struct ls_error *error)
-{
-    const struct ls_graph *graph = ls_net_graph(model->net);
-    for (size_t m = 0; m < graph->metric_count; m++) {
-        const struct ls_metric *metric = &graph->metrics[m];
-        char place[LS_PLACE_SIZE];
-        if (metric->loss_weight == 0 || isfinite(record[metric->offset]))
-            continue;
-        ls_layer_place(metric->layer, NULL, NULL, place);
-        return ls_fail(error, LOCKSTEP_DIVERGED, place,
-                       "do the weights come from a training that diverged, and are the data scaled "
-                       "as they were in it?",
-                       "the loss '%s' of layer '%s' is not finite", metric->name,
-                       metric->layer->name);
-    }
-    return 0;
-}
-
-static void tell_skipped(struct lockstep_model *model)
-{
-    int64_t skipped = ls_read_skipped(model->pass);
-    char text[200];
-    ls_net_tell_skipped(model->net, warn, model);
-    snprintf(text, sizeof text,
-             "%lld tested sample%s had bad records, and others stood in for them; 'lockstep check' "
-             "lists the records",
-             (long long)skipped, skipped == 1 ? "" : "s");
-    if (skipped > 0)
-        warn(model, text);
-}
-
-int lockstep_model_test(struct lockstep_model *model, const struct lockstep_output **outputs,
-                        size_t *count, int64_t *samples, struct lockstep_error *error)
-{
-    LS_OWN_MODE;
-    struct ls_error *inner = ls_api_error(error);
-    struct ls_prefetcher *prefetcher = NULL;
-    struct ls_totals totals;
-    *outputs = NULL;
-    *count = 0;
-    if (model->pass == NULL)
-        return ls_fail(inner, LOCKSTEP_DEFINITION, model->definition.definition->file,
-                       "test with the definition that has the Data layers",
-                       "the net has no data to be tested with");
-    if (model->iterations > INT32_MAX)
-        return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "%lld batches are too many",
-                       (long long)model->iterations);
-    int64_t batches = ls_training_plan_batches(model->net, (int32_t)model->iterations);
-    LS_TRY(ls_net_prefetcher(model->net, batches, NULL, &prefetcher, inner));
-    ls_prefetcher_seek(prefetcher, 0);
-    ls_thread_pool_enter(model->engine->pool);
-    int status =
-        ls_evaluation_run(model->pass, prefetcher, batches, stop_asked, model, &totals, inner);
-    ls_thread_pool_leave(model->engine->pool);
-    ls_prefetcher_close(prefetcher);
-    LS_TRY(status);
-    LS_TRY(ls_outputs_set(&model->outputs, ls_net_graph(model->net), totals.record, inner));
-    tell_skipped(model);
-    *outputs = model->outputs.items;
-    *count = model->outputs.count;
-    if (samples != NULL)
-        *samples = totals.samples;
-    return check_losses(model, totals.record, inner);
-}
+/* ---- What it knows ----------------------------------------------------------------------------
+ */
 
 const char *lockstep_model_class_name(const struct lockstep_model *model, size_t index)
 {

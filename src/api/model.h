@@ -50,5 +50,7 @@ struct ls_model_trial {
     struct lockstep_model *model;
 };
 void ls_model_fit(struct ls_model_trial *trial, struct ls_fit *fit);
+/* Tells the caller of the model `user`. */
+void ls_model_warn(void *user, const char *sentence);
 
 #endif
