@@ -5,8 +5,8 @@
 const struct ls_defined *ls_defined_find(const struct ls_op *op)
 {
     static const struct ls_defined *const tables[] = {
-        ls_defined_losses, ls_defined_moves,       ls_defined_boxes,   ls_defined_regions,
-        ls_defined_yolo,   ls_defined_yolo_output, ls_defined_proposal};
+        ls_defined_losses, ls_defined_moves,       ls_defined_boxes,    ls_defined_regions,
+        ls_defined_yolo,   ls_defined_yolo_output, ls_defined_proposal, ls_defined_evaluation};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
         const struct ls_defined *found = &tables[t][op->kind];
         if (found->run != NULL)

@@ -32,6 +32,7 @@ const struct ls_defined *ls_defined_find(const struct ls_op *op);
 /* By kind. */
 extern const struct ls_defined ls_defined_losses[LS_OP_KINDS], ls_defined_moves[LS_OP_KINDS],
     ls_defined_boxes[LS_OP_KINDS], ls_defined_regions[LS_OP_KINDS], ls_defined_yolo[LS_OP_KINDS],
-    ls_defined_yolo_output[LS_OP_KINDS], ls_defined_proposal[LS_OP_KINDS];
+    ls_defined_yolo_output[LS_OP_KINDS], ls_defined_proposal[LS_OP_KINDS],
+    ls_defined_evaluation[LS_OP_KINDS];
 
 #endif

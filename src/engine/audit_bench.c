@@ -22,7 +22,7 @@ static int audit_bench_open(const struct ls_pass *pass, struct ls_audit_bench *b
     const struct ls_net *net = pass->net;
     bench->readers = ls_alloc((size_t)net->dataset_count + 1, sizeof(struct ls_reader *));
     bench->inputs = ls_alloc((size_t)net->input_count + 1, sizeof(void *));
-    bench->record = ls_alloc(pass->record_size + 1, sizeof *bench->record);
+    bench->record = ls_alloc(pass->record_size + pass->list_size + 1, sizeof *bench->record);
     if (bench->readers == NULL || bench->inputs == NULL || bench->record == NULL)
         return ls_fail_memory(error, "audits");
     LS_TRY(ls_mirror_create(&bench->rows, pass->engine->device->memory,
@@ -81,7 +81,9 @@ static size_t audit_bench_row_doubles(const struct ls_net *net)
 size_t ls_audit_bench_bytes(const struct ls_net *net, int workers)
 {
     const struct ls_graph *graph = ls_net_graph(net);
-    size_t each = ((size_t)graph->record_size + audit_bench_row_doubles(net)) * sizeof(double);
+    size_t each =
+        ((size_t)graph->record_size + ls_pass_list_size(net) + audit_bench_row_doubles(net)) *
+        sizeof(double);
     for (int i = 0; i < net->input_count; i++)
         each += ls_net_input_bytes(net, i);
     return (size_t)workers * each;

@@ -112,7 +112,8 @@ static int binding_create_copies(struct ls_net_plan *plan, struct ls_binding *bi
     const struct ls_device_memory *memory = plan->plan->device->memory;
     if (memory->host_memory)
         return 0;
-    binding->record = memory->create(((size_t)graph->record_size + 1) * sizeof *binding->record);
+    binding->record =
+        memory->create((ls_graph_record_doubles(graph) + 1) * sizeof *binding->record);
     binding->inputs = ls_alloc(graph->input_count + 1, sizeof *binding->inputs);
     if (binding->record == NULL || binding->inputs == NULL)
         return ls_fail_memory(error, "a worker");
@@ -146,7 +147,7 @@ int ls_binding_begin(const struct ls_net_plan *plan, int slot, void *const *inpu
             LS_TRY(memory->write(stream, binding->inputs[i], inputs[i],
                                  ls_value_bytes(graph->inputs[i].value), error));
     return memory->zero(stream, binding->record,
-                        (size_t)graph->record_size * sizeof *binding->record, error);
+                        ls_graph_record_doubles(graph) * sizeof *binding->record, error);
 }
 
 int ls_binding_bind(struct ls_net_plan *plan, const struct ls_store *store,
@@ -472,7 +473,8 @@ int ls_binding_run(const struct ls_net_plan *plan, int slot, int segment, const 
 {
     const struct ls_binding *binding = &plan->bindings[slot];
     const struct ls_device *device = plan->plan->device;
-    const size_t record = (size_t)plan->plan->graph->record_size * sizeof *binding->record;
+    const struct ls_graph *graph = plan->plan->graph;
+    const size_t record = ls_graph_record_doubles(graph) * sizeof *binding->record;
     struct ls_context context = what->context;
     struct run run = {.plan = plan,
                       .binding = binding,
@@ -486,6 +488,7 @@ int ls_binding_run(const struct ls_net_plan *plan, int slot, int segment, const 
         run.inputs = binding->inputs;
         context.partials = binding->record;
     }
+    context.lists = context.partials + graph->record_size;
     int status = binding_run_steps(&run, segment);
     if (status == 0 && !device->memory->host_memory)
         status = device->memory->read(context.stream, what->context.partials, binding->record,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/gather.h"
+#include "engine/rankings.h"
 #include "engine/read.h"
 #include "engine/run.h"
 #include "engine/sample_states.h"
@@ -47,6 +48,7 @@ int ls_evaluation_run(struct ls_pass *pass, struct ls_prefetcher *prefetcher, in
     int64_t at_once = ls_pass_batches(pass->net), samples = 0;
     ls_read_begin_test(pass);
     LS_TRY(ls_sample_states_clear(pass->states, error));
+    ls_rankings_begin(pass->rankings);
     memset(pass->total, 0, pass->record_size * sizeof *pass->total);
     for (size_t i = 0; i < ls_net_graph(pass->net)->normalizer_count; i++)
         pass->normalizers[i] = 1; /* nothing is divided in a test phase before its end */
@@ -62,6 +64,7 @@ int ls_evaluation_run(struct ls_pass *pass, struct ls_prefetcher *prefetcher, in
         LS_TRY(evaluation_check_figures(pass, error));
         LS_TRY(ls_sample_states_publish(pass, error));
         ls_read_add_tested(pass);
+        LS_TRY(ls_rankings_add(pass, error));
         for (size_t i = 0; i < pass->wave_count; i++) {
             const struct ls_wave *batch = &pass->waves[i];
             ls_pass_merge_records(pass, batch->begin, batch->end);
@@ -69,6 +72,7 @@ int ls_evaluation_run(struct ls_pass *pass, struct ls_prefetcher *prefetcher, in
                 pass->total[k] += ls_pass_record(pass, batch->begin)[k];
         }
     }
+    LS_TRY(ls_rankings_conclude(pass, error));
     *totals = (struct ls_totals){
         .record = pass->total, .normalizers = pass->normalizers, .samples = samples};
     return 0;

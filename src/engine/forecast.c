@@ -13,6 +13,7 @@
 #include "engine/exchange.h"
 #include "engine/pass.h"
 #include "engine/plans.h"
+#include "engine/rankings.h"
 #include "engine/room.h"
 #include "engine/rows.h"
 #include "engine/sample_states.h"
@@ -123,8 +124,10 @@ static void forecast_add_pass(const struct ls_net *net, int workers, struct ls_f
     int64_t batches = ls_pass_batches(net);
     size_t units = (size_t)(batches * ls_batching_most(&net->batching, net->batching.batch));
     size_t records =
-        units * ((size_t)ls_net_graph(net)->record_size + ls_pass_read_size(net)) * sizeof(double);
-    forecast->statistics += records + forecast_sync_bytes(net, batches, workers);
+        units * sizeof(double) *
+        ((size_t)ls_net_graph(net)->record_size + ls_pass_list_size(net) + ls_pass_read_size(net));
+    forecast->statistics += records + forecast_sync_bytes(net, batches, workers) +
+                            ls_rankings_bytes(ls_net_graph(net), net->batching.samples);
 }
 
 static void forecast_add_plans(struct ls_net *net, int workers, struct ls_forecast *forecast,

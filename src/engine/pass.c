@@ -22,8 +22,8 @@ int64_t ls_pass_batches(const struct ls_net *net)
     if (ls_net_graph(net)->sample_state_count > 0)
         return 1; /* the next batch reads what this one leaves */
     int64_t n = ls_batching_most(batching, batching->batch);
-    int64_t doubles =
-        n * (int64_t)((size_t)ls_net_graph(net)->record_size + ls_pass_read_size(net));
+    int64_t doubles = n * (int64_t)((size_t)ls_net_graph(net)->record_size +
+                                    ls_pass_list_size(net) + ls_pass_read_size(net));
     int64_t batches = RECORDS_AT_ONCE / (doubles > 0 ? doubles : 1);
     return batches < 1 ? 1 : batches > BATCHES_AT_ONCE ? BATCHES_AT_ONCE : batches;
 }
@@ -43,7 +43,8 @@ static int pass_create(struct ls_pass *pass, struct ls_error *error)
     size_t most = (size_t)ls_batching_most(&net->batching, net->batching.batch);
     size_t units = batches * most;
     pass->record_size = (size_t)graph->record_size;
-    pass->record_stride = pass->record_size + ls_pass_read_size(net);
+    pass->list_size = ls_pass_list_size(net);
+    pass->record_stride = pass->record_size + pass->list_size + ls_pass_read_size(net);
     pass->unit_capacity = units;
     pass->batches = ls_alloc(batches, sizeof *pass->batches);
     pass->micro = ls_alloc(most, sizeof *pass->micro);

@@ -24,8 +24,10 @@ struct ls_pass {
     size_t unit_count, unit_capacity;
     struct ls_wave *waves; /* one a batch, or one of all where labels are counted on the way */
     size_t wave_count;
-    double *records; /* by unit: its record, and behind it what was read for it (engine/read.c) */
-    size_t record_size, record_stride; /* doubles of a record, and of all for a unit */
+    double *records; /* by unit: its record, its lists, what was read for it (engine/read.c) */
+    /* Doubles of a record, of the lists behind it, and of all for a unit. */
+    size_t record_size, list_size, record_stride;
+    struct ls_rankings *rankings; /* what a test has found; NULL: nothing is ranked */
     double *total;
     double *normalizers;
     struct ls_exchange *exchange;
@@ -58,6 +60,14 @@ struct ls_pass {
     size_t broken_unit; /* the first that the device could not compute; SIZE_MAX: none */
     struct ls_error broken;
 };
+
+/* Doubles of the lists behind the record of the largest micro-batch: the net's first graph may be
+ * that of a smaller one. */
+static inline size_t ls_pass_list_size(const struct ls_net *net)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    return (size_t)(graph->list_size / graph->samples * ls_batching_largest(&net->batching));
+}
 
 static inline double *ls_pass_record(const struct ls_pass *pass, size_t unit)
 {

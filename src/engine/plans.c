@@ -181,6 +181,18 @@ static int plans_check_states(const struct ls_net *net, const struct ls_graph *g
     return status;
 }
 
+/* What is ranked has one number of rows a sample, whatever sizes samples have. */
+static int plans_check_rankings(const struct ls_net *net, const struct ls_graph *graph,
+                                struct ls_error *error)
+{
+    const struct ls_graph *first = net->plan_count > 0 ? ls_net_graph(net) : graph;
+    if ((int64_t)graph->list_size * first->samples == (int64_t)first->list_size * graph->samples)
+        return 0;
+    return ls_layer_fail(graph->rankings[0].layer, error, NULL, NULL,
+                         "keep_top_k of DetectionOutput gives all samples one number of rows",
+                         "how many boxes a sample can have must not depend on its size");
+}
+
 /* Builds the plan for micro-batches like `micro`; the net's first one or another. */
 static int plans_build_plan(struct ls_net *net, const struct ls_micro *micro, bool first,
                             struct ls_net_plan *plan, struct ls_error *error)
@@ -194,6 +206,8 @@ static int plans_build_plan(struct ls_net *net, const struct ls_micro *micro, bo
         ls_sources_set_size(net, micro->shape);
     LS_TRY(ls_graph_build(&graph_options, &graph, error));
     int status = plans_check_states(net, graph, error);
+    if (status == 0)
+        status = plans_check_rankings(net, graph, error);
     if (status != 0) {
         ls_graph_free(graph);
         return status;

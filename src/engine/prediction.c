@@ -46,7 +46,7 @@ static int prediction_allocate(struct ls_prediction *prediction, struct ls_error
     for (size_t w = 0; w < workers && ready; w++) {
         double **record = &prediction->records[w];
         struct bench *bench = &prediction->benches[w];
-        *record = ls_alloc((size_t)graph->record_size + 1, sizeof **record);
+        *record = ls_alloc(ls_graph_record_doubles(graph) + 1, sizeof **record);
         bench->inputs = ls_alloc(graph->input_count + 1, sizeof *bench->inputs);
         ready = *record != NULL && bench->inputs != NULL;
         if (ready && plan->output != NULL && !device->memory->host_memory)

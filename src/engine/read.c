@@ -29,7 +29,7 @@ void ls_read_free(struct ls_pass *pass)
 
 static double *read_mark_of(const struct ls_pass *pass, size_t unit)
 {
-    return ls_pass_record(pass, unit) + pass->record_size;
+    return ls_pass_record(pass, unit) + pass->record_size + pass->list_size;
 }
 
 void ls_read_note(struct ls_pass *pass, size_t unit, const struct ls_prefetch_item *item)

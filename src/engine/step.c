@@ -22,6 +22,7 @@
 #include "engine/read.h"
 #include "engine/reducer.h"
 #include "engine/run.h"
+#include "engine/rankings.h"
 #include "engine/sample_states.h"
 #include "engine/work_queue.h"
 #include "ir/layer.h"
@@ -51,6 +52,7 @@ static int step_create_parts(struct ls_pass *pass, struct ls_error *error)
     LS_TRY(ls_averages_create(pass, error));
     LS_TRY(ls_normalizers_create(pass, error));
     LS_TRY(ls_sample_states_create(pass, error));
+    LS_TRY(ls_rankings_create(pass, error));
     if (!net->options.training || !(engine->audited_part > 0))
         return 0;
     return ls_audit_create(pass, engine->audited_part, engine->audit_seed, &pass->audit, error);
@@ -73,6 +75,7 @@ void ls_step_free(struct ls_pass *pass)
     if (pass == NULL)
         return;
     ls_audit_free(pass->audit);
+    ls_rankings_free(pass->rankings);
     ls_sample_states_free(pass->states);
     ls_normalizers_free(pass);
     ls_averages_free(pass);

@@ -416,6 +416,8 @@ static struct builder begin(const struct ls_graph_options *options, struct ls_er
     builder.graph->samples = options->samples;
     builder.graph->update_samples = options->update_samples;
     builder.graph->seed = options->seed;
+    builder.graph->average_precision = options->net->average_precision;
+    builder.graph->class_figures = options->net->class_figures;
     builder.graph->training = options->training;
     builder.graph->whole = options->whole;
     builder.graph->net = options->net->net;

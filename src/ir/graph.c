@@ -48,6 +48,7 @@ void ls_graph_free(struct ls_graph *graph)
     ls_free(graph->ops);
     ls_free(graph->inputs);
     ls_free(graph->metrics);
+    ls_free(graph->rankings);
     ls_free(graph->ignored);
     ls_free(graph->debug);
     ls_free(graph->normalizers);
@@ -229,6 +230,24 @@ int ls_graph_record(struct ls_graph *graph, int count)
     int offset = graph->record_size;
     graph->record_size += count;
     return offset;
+}
+
+bool ls_graph_ranking(struct ls_graph *graph, const struct ls_layer *layer,
+                      struct ls_ranking *ranking)
+{
+    if (ranking->finds > (INT32_MAX / 2 - graph->list_size) / LS_FIND)
+        return false;
+    if (!LS_GROW(graph->rankings, graph->ranking_count, graph->ranking_capacity)) {
+        graph->failed = true;
+        return true;
+    }
+    ranking->layer = layer;
+    ranking->truths = ls_graph_record(graph, ranking->classes + 1);
+    ranking->figures = ls_graph_record(graph, ranking->classes + 1);
+    ranking->list = graph->list_size;
+    graph->list_size += ranking->finds * LS_FIND;
+    graph->rankings[graph->ranking_count++] = *ranking;
+    return true;
 }
 
 void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "ir/op.h"
 #include "ir/sync.h"
-#include "schema/definition.h"
+#include "schema/net.h"
 
 struct ls_layer;
 struct ls_source_shapes;
@@ -38,6 +38,24 @@ struct ls_metric {
     bool mean;     /* the figure is their mean, without classes with t + l = 0 */
     float loss_weight; /* 0: not part of the loss */
     bool is_output;    /* no layer consumes the top, so that it is printed */
+};
+
+/* Numbers of a find in the lists of a micro-batch: its class + 1, negative where it is wrong, 0
+ * where nothing was found; its score. */
+enum { LS_FIND = 2 };
+
+/* What a test ranks: all that was found in its samples, the highest scores first, which is judged
+ * when all is known (engine/rankings.h). Micro-batches leave lists of finds behind their records.
+ */
+struct ls_ranking {
+    const struct ls_layer *layer;
+    int classes;
+    int background; /* a class that is not ranked; -1: there is none */
+    int truths;  /* record[truths + c]: how many true boxes there are of class c; behind them: how
+                    many are of no class */
+    int figures; /* record[figures]: the mean over classes; record[figures + 1 + c]: of class c */
+    int list;    /* where its finds begin in the lists */
+    int finds;   /* of a micro-batch */
 };
 
 /* A divisor of losses: how many samples, positions or valid labels an update has. */
@@ -111,7 +129,12 @@ struct ls_graph {
     size_t metric_count, metric_capacity;
     struct ls_normalizer *normalizers;
     size_t normalizer_count, normalizer_capacity;
-    int record_size; /* doubles in the record of a micro-batch */
+    int record_size; /* doubles in the record of a micro-batch, which are added up */
+    int list_size;   /* doubles behind them, which are not: the lists of rankings */
+    struct ls_ranking *rankings;
+    size_t ranking_count, ranking_capacity;
+    enum ls_average_precision average_precision; /* for rankings */
+    bool class_figures;                          /* they show those of each class, too */
     struct ls_sync *syncs;
     size_t sync_count, sync_capacity;
     struct ls_sample_state *sample_states;
@@ -160,6 +183,15 @@ void *ls_graph_own(struct ls_graph *graph, void *memory);
 
 /* Room for `count` doubles in the record of a micro-batch; the offset. */
 int ls_graph_record(struct ls_graph *graph, int count);
+/* Registers a ranking (copied; its layer is the one given) and makes room for it. Returns where its
+ * numbers are; false where it would be too large. */
+bool ls_graph_ranking(struct ls_graph *graph, const struct ls_layer *layer,
+                      struct ls_ranking *ranking);
+/* Doubles of a record and its lists. */
+static inline size_t ls_graph_record_doubles(const struct ls_graph *graph)
+{
+    return (size_t)graph->record_size + (size_t)graph->list_size;
+}
 /* Registers a metric (copied; name, layer and top are taken from `layer` and `top`). */
 void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
                      struct ls_metric metric);

@@ -34,6 +34,7 @@ struct ls_context {
     int64_t samples;
     const double *normalizers; /* by index: true counts over the whole update, at least 1 */
     double *partials;          /* the record of this micro-batch, zeroed before the pass */
+    double *lists;             /* behind it: the lists of rankings */
     int worker, micro_batch;   /* who runs, and what: its number in the update */
     struct ls_accumulator *accumulator; /* ACCUMULATE adds to it; NULL: there are no such ops */
     struct ls_factor_target factor;     /* of the RECORD op that runs */

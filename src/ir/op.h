@@ -273,6 +273,31 @@ struct ls_detection_attr {
     float threshold, nms_threshold, eta;
 };
 
+/* What an overlap is taken of: boxes in sizes of the picture, or in its pixels. */
+struct ls_picture_sizes {
+    const int32_t *sizes; /* height and width by ordinal, owned by the graph; NULL: not in pixels */
+    int64_t count;
+    enum { LS_FIT_WARPED, LS_FIT_PADDED, LS_FIT_CROPPED } fit; /* how a picture became the input */
+    double height, width; /* PADDED: of the input; CROPPED: what boxes are in sizes of */
+};
+
+/* How many of the boxes that a net finds are right; see layers/detection_evaluate.c. The record has
+ * at `truths` the numbers of true boxes by class and of those of no class, the lists have at `list`
+ * a find each (struct ls_ranking). */
+struct ls_evaluate_attr {
+    int64_t finds, objects; /* of a sample */
+    int classes, background;
+    bool difficult; /* true boxes that are marked as difficult count like others */
+    float overlap;  /* from which on a box is right */
+    struct ls_picture_sizes pictures;
+    int truths, list;
+    /* REGION_EVALUATE: */
+    int anchors;
+    const float *anchor_sizes; /* as in ls_region_attr */
+    enum { LS_SCORE_OBJECT, LS_SCORE_CLASS, LS_SCORE_BOTH } score;
+    float nms; /* boxes that overlap a better one so much do not count; negative: all do */
+};
+
 struct ls_constant_attr {
     const float *numbers; /* as many as the output has */
 };
@@ -408,6 +433,7 @@ struct ls_op {
         struct ls_yolo_output_attr yolo_output;
         struct ls_proposal_attr proposal;
         struct ls_detection_attr detection;
+        struct ls_evaluate_attr evaluate;
         struct ls_constant_attr constant;
         struct ls_window window; /* IM2COL, COL2IM */
         int order[LS_RANK_MAX];  /* PERMUTE */

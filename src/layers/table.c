@@ -22,6 +22,7 @@
     LAYER(crop)                                                                                    \
     LAYER(data)                                                                                    \
     LAYER(deconvolution)                                                                           \
+    LAYER(detection_evaluate)                                                                      \
     LAYER(detection_output)                                                                        \
     LAYER(dropout)                                                                                 \
     LAYER(dummy_data)                                                                              \
@@ -29,6 +30,7 @@
     LAYER(eltwise)                                                                                 \
     LAYER(embed)                                                                                   \
     LAYER(euclidean_loss)                                                                          \
+    LAYER(eval_detection)                                                                          \
     LAYER(exp)                                                                                     \
     LAYER(flatten)                                                                                 \
     LAYER(gru)                                                                                     \

@@ -90,10 +90,12 @@ static const struct ls_fork_field fields[] = {
     IGNORED("RegionLossParameter", "jitter", "YOLO"),
     IGNORED("RegionLossParameter", "absolute", "YOLO"),
     IGNORED("RegionLossParameter", "random", "YOLO"),
+    /* of YOLO's first version, whose boxes are coded in another way */
+    IGNORED("EvalDetectionParameter", "sqrt", "YOLO"),
+    IGNORED("EvalDetectionParameter", "constriant", "YOLO"),
     /* of layer types that are refused by name, or whose data dummy data stand in for */
     IGNORED("LayerParameter", "annotated_data_param", "SSD"),
     IGNORED("LayerParameter", "box_annotator_ohem_param", "R-FCN"),
-    IGNORED("LayerParameter", "eval_detection_param", "YOLO"),
     IGNORED("LayerParameter", "yolo_seg_param", "MobileNet-YOLO"),
     IGNORED("LayerParameter", "seg_accuracy_param", "DeepLab"),
     IGNORED("LayerParameter", "selu_dropout_param", "MobileNet-YOLO"),
@@ -103,10 +105,7 @@ static const struct ls_fork_field fields[] = {
     IGNORED("LayerParameter", "detectnet_augmentation_param", "NVIDIA Caffe"),
     IGNORED("LayerParameter", "trt_param", "NVIDIA Caffe"),
     /* what a solver shows */
-    IGNORED("SolverParameter", "show_per_class_result", "SSD"),
     IGNORED("SolverParameter", "richness", "TSN"),
-    IGNORED("SolverParameter", "eval_type", "SSD"),
-    IGNORED("SolverParameter", "ap_version", "SSD"),
 
     RENAMED("LossParameter", "class_weighting", "SegNet", "class_weight"),
     RENAMED("BatchNormParameter", "stats_batch_size", "Intel Caffe", "group"),
@@ -220,11 +219,9 @@ const struct ls_fork_type ls_fork_types[] = {
     {"DetectionAccuracy", "MS-CNN", PLUGIN},
     {"DetectionData", "MS-CNN",
      "backend: NPY reads pictures, and rows of boxes beside them (docs/caffe.md, \"Boxes\")"},
-    {"DetectionEvaluate", "SSD", "leave it out, and count with DetectionOutput's boxes"},
     {"DetectionLoss", "MS-CNN", PLUGIN},
     {"DiceLoss", "a fork of Caffe", PLUGIN},
     {"EvalData", "Cascade R-CNN", PLUGIN},
-    {"EvalDetection", "YOLO", PLUGIN},
     {"Flip", "caffe-windows", PLUGIN},
     {"FrcnnOutput", "Cascade R-CNN", PLUGIN},
     {"GaussianYolov3", "MobileNet-YOLO", "Yolov3, with 5 numbers and the classes for each anchor"},

@@ -36,6 +36,17 @@ static void choose(const Lockstep__SolverParameter *solver, struct choice *choic
         choice->inside = solver->train_net_param;
 }
 
+void ls_net_take_solver(struct ls_net_definition *net, const Lockstep__SolverParameter *solver)
+{
+    net->precision = solver->precision;
+    net->portable = solver->algorithm == LOCKSTEP__SOLVER_PARAMETER__ALGORITHM__PORTABLE;
+    net->class_figures = solver->show_per_class_result;
+    net->average_precision = strcmp(solver->ap_version, "11point") == 0 ? LS_PRECISION_11_POINT
+                             : strcmp(solver->ap_version, "MaxIntegral") == 0
+                                 ? LS_PRECISION_MAX_INTEGRAL
+                                 : LS_PRECISION_INTEGRAL;
+}
+
 /* Filters for the phase, then what the net says, the solver, the caller. */
 static int filter(struct ls_definition *definition, const Lockstep__NetParameter *net,
                   const Lockstep__NetState *of_solver, const struct ls_net_state *wanted,
@@ -92,8 +103,7 @@ static int read_solver_net(struct ls_definition *definition, const struct ls_net
             return ls_fail_memory(error, "a path");
         int status = read_net_file(path, choice.state, wanted, out, error);
         ls_free(path);
-        out->precision = solver->precision;
-        out->portable = solver->algorithm == LOCKSTEP__SOLVER_PARAMETER__ALGORITHM__PORTABLE;
+        ls_net_take_solver(out, solver);
         return status;
     }
     if (choice.inside == NULL)
@@ -101,8 +111,7 @@ static int read_solver_net(struct ls_definition *definition, const struct ls_net
                        "the solver names no net");
     LS_TRY(ls_net_upgrade(definition, choice.inside, error));
     int status = filter(definition, choice.inside, choice.state, wanted, out, error);
-    out->precision = solver->precision;
-    out->portable = solver->algorithm == LOCKSTEP__SOLVER_PARAMETER__ALGORITHM__PORTABLE;
+    ls_net_take_solver(out, solver);
     return status;
 }
 

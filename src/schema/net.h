@@ -7,6 +7,13 @@
 
 #include "schema/definition.h"
 
+/* How the precision of what is found, the best first, is averaged over the recall. */
+enum ls_average_precision {
+    LS_PRECISION_INTEGRAL,     /* each step of the recall times the precision there */
+    LS_PRECISION_MAX_INTEGRAL, /* times the best precision at that recall or a higher one */
+    LS_PRECISION_11_POINT      /* the mean of the best precisions at recalls 0, 0.1, ... 1 */
+};
+
 /* A net for one state. */
 struct ls_net_definition {
     /* `layer` holds the layers of this state in order, each with `phase` set; include and exclude
@@ -19,6 +26,8 @@ struct ls_net_definition {
     Lockstep__Precision precision; /* the solver's: of layers that do not say their own */
     bool portable;                 /* the same: the solver's algorithm is PORTABLE */
     bool debug_info;               /* the same: blobs and gradients are measured */
+    enum ls_average_precision average_precision; /* the same, of ap_version */
+    bool class_figures;                          /* the same: show_per_class_result */
     int32_t test_iter; /* of a solver's test net: batches to test; 0: every sample once */
     const Lockstep__NetParameter *all; /* with the layers of all states */
     /* Not 0: problems of reading it, which have been reported. Layers are damaged then
@@ -26,6 +35,9 @@ struct ls_net_definition {
      * it fails with this status. */
     int status;
 };
+
+/* What a solver says of all of its nets: of precision, products and what tests show. */
+void ls_net_take_solver(struct ls_net_definition *net, const Lockstep__SolverParameter *solver);
 
 /* What include and exclude rules are held against. */
 struct ls_net_state {

@@ -160,6 +160,20 @@ static int check_type(struct ls_solver_reading *reading)
     return 0;
 }
 
+/* What test nets with boxes show. */
+static int check_detection(struct ls_solver_reading *reading)
+{
+    static const char *const kinds[] = {"classification", "detection"};
+    static const char *const versions[] = {"Integral", "MaxIntegral", "11point"};
+    const Lockstep__SolverParameter *solver = reading->solver;
+    if (!is_one_of(solver->eval_type, kinds, 2))
+        return ls_solver_unknown(reading, "eval_type", "kind of test", solver->eval_type, kinds, 2);
+    if (!is_one_of(solver->ap_version, versions, 3))
+        return ls_solver_unknown(reading, "ap_version", "average of precisions", solver->ap_version,
+                                 versions, 3);
+    return 0;
+}
+
 /* Which norm weight_decay is about. */
 static int check_regularization(struct ls_solver_reading *reading)
 {
@@ -236,9 +250,9 @@ static int check_rest(struct ls_solver_reading *reading)
 int ls_solver_check(struct ls_solver_reading *reading, bool nets_known)
 {
     int status = 0, found;
-    int (*const checks[])(struct ls_solver_reading *) = {check_pairs,          check_type,
-                                                         check_regularization, ls_solver_check_rate,
-                                                         check_refused,        check_rest};
+    int (*const checks[])(struct ls_solver_reading *) = {
+        check_pairs,     check_type, check_regularization, ls_solver_check_rate, check_refused,
+        check_detection, check_rest};
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
         found = check_range(reading, &ranges[i]);
         status = status != 0 ? status : found;

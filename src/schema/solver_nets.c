@@ -108,9 +108,8 @@ static int read_net(struct ls_solver_reading *reading, const struct source *sour
         return ls_fail_memory(reading->error, "a definition");
     LS_TRY(ls_net_filter_state(definition, net, state, out, reading->error));
     out->status = damage;
-    out->precision = reading->solver->precision;
+    ls_net_take_solver(out, reading->solver);
     out->debug_info = reading->solver->debug_info && phase == LOCKSTEP__PHASE__TRAIN;
-    out->portable = reading->solver->algorithm == LOCKSTEP__SOLVER_PARAMETER__ALGORITHM__PORTABLE;
     return 0;
 }
 

@@ -339,9 +339,28 @@ static int tell(const struct dummy *dummy, size_t index)
 
 /* ---- A net ----------------------------------------------------------------------------------- */
 
+/* Dummy pictures have no sizes that a file could tell. */
+static int forget_sizes(struct dummy *dummy, Lockstep__LayerParameter *layer)
+{
+    Lockstep__DetectionEvaluateParameter *param = layer->detection_evaluate_param;
+    if (param == NULL || param->name_size_file == NULL || param->name_size_file[0] == '\0')
+        return 0;
+    struct ls_text text = {0};
+    ls_text_format(&text, "%s: name_size_file is left out: dummy data have no sizes of pictures",
+                   layer->name != NULL ? layer->name : "");
+    const bool failed = text.failed;
+    if (!failed && dummy->options->tell != NULL)
+        dummy->options->tell(dummy->options->user, text.data);
+    ls_text_free(&text);
+    param->name_size_file = NULL;
+    param->resize_param = NULL;
+    return failed ? ls_fail_memory(dummy->error, "dummy data") : 0;
+}
+
 static int replace_all(struct dummy *dummy)
 {
     const Lockstep__NetParameter *net = dummy->definition->net;
+    bool replaced = false;
     for (size_t i = 0; i < net->n_layer; i++) /* the first shape says what the batch is */
         for (size_t t = 0; t < net->layer[i]->n_top && dummy->batch == 0; t++) {
             const struct ls_dummy_input *input = find_input(dummy, net->layer[i]->top[t]);
@@ -357,8 +376,12 @@ static int replace_all(struct dummy *dummy)
     }
     LS_TRY(set_labels(dummy));
     for (size_t i = 0; i < net->n_layer; i++)
-        if (dummy->replaced[i])
+        if (dummy->replaced[i]) {
+            replaced = true;
             LS_TRY(tell(dummy, i));
+        }
+    for (size_t i = 0; replaced && i < net->n_layer; i++)
+        LS_TRY(forget_sizes(dummy, net->layer[i]));
     return 0;
 }
 

@@ -49,6 +49,7 @@ static const struct {
     {"DetectionEvaluate", 1, USE_BOXES},
     {"RegionLoss", 1, USE_BOXES},
     {"Yolov3", 1, USE_BOXES},
+    {"EvalDetection", 1, USE_BOXES},
     {"Silence", 0, USE_NOTHING},
     {"Slice", 0, USE_PASS},
     {"Split", 0, USE_PASS},
@@ -173,6 +174,8 @@ static int64_t box_classes(const Lockstep__LayerParameter *layer)
         return layer->multibox_loss_param->num_classes;
     if (layer->detection_evaluate_param != NULL)
         return layer->detection_evaluate_param->num_classes;
+    if (layer->eval_detection_param != NULL)
+        return (int64_t)layer->eval_detection_param->num_class + 1;
     if (layer->yolov3_param != NULL)
         return (int64_t)layer->yolov3_param->num_class + 1;
     return layer->region_loss_param != NULL ? (int64_t)layer->region_loss_param->num_class + 1 : 0;

@@ -111,6 +111,20 @@ for field in side noobject_scale object_scale; do
 done
 exact yolo
 
+# Figures of a test of found boxes, whose file of sizes is not there.
+cat >found.prototxt <<'TEXT'
+layer { name: "data" type: "AnnotatedData" top: "data" top: "boxes"
+  transform_param { crop_size: 16 }
+  data_param { source: "nowhere_lmdb" backend: LMDB batch_size: 6 } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 28 kernel_size: 16 weight_filler { type: "xavier" } } }
+layer { name: "rows" type: "Reshape" bottom: "conv" top: "rows" reshape_param { shape { dim: [0, 1, 4, 7] } } }
+layer { name: "right" type: "DetectionEvaluate" bottom: "rows" bottom: "boxes" top: "right"
+  detection_evaluate_param { num_classes: 3 name_size_file: "nowhere.txt" } }
+TEXT
+says 0 "right: name_size_file is left out: dummy data have no sizes of pictures" plan --model found.prototxt
+says 0 "boxes 6 x 1 x 4 x 8 (boxes of classes 1 to 2)" plan --model found.prototxt
+
 # A net whose data are of the training alone is planned as one; --phase chooses.
 sed 's/type: "Data"/type: "Data" include { phase: TRAIN }/' classes.prototxt >learned.prototxt
 says 0 'Net "train"' plan --model learned.prototxt

@@ -12,10 +12,10 @@
 #include "support/support.h"
 
 /* Names of files under tests/compat/cases. */
-static const char *const files[] = {"networks",  "functions",    "layers",  "losses",
-                                    "solvers",   "spatial",      "shapes",  "normalization",
-                                    "residual",  "segmentation", "volumes", "pairs",
-                                    "recurrent", "forks",        "mixing",  "boxes"};
+static const char *const files[] = {
+    "networks",  "functions",     "layers",   "losses",       "solvers",   "spatial",
+    "shapes",    "normalization", "residual", "segmentation", "volumes",   "pairs",
+    "recurrent", "forks",         "mixing",   "boxes",        "detections"};
 enum { FILES = sizeof files / sizeof *files };
 static const char *device, *isa;
 

@@ -20,6 +20,7 @@ void make_proposal(struct op_scene *scene);
 void make_infogain(struct op_scene *scene);
 void make_multibox(struct op_scene *scene);
 void make_detection(struct op_scene *scene);
+void make_evaluation(struct op_scene *scene);
 void make_reduction(struct op_scene *scene);
 void make_permute(struct op_scene *scene);
 void make_columns(struct op_scene *scene);

@@ -361,6 +361,40 @@ void make_detection(struct op_scene *scene)
     scene_out(scene, (struct ls_shape){3, {samples, attr->keep, 7}});
 }
 
+/* Found boxes, or the planes of regions, some of whose classes are none. */
+void make_evaluation(struct op_scene *scene)
+{
+    static const float anchors[] = {1.5F, 0.75F, 2, 3};
+    static const int32_t sizes[] = {480, 640, 333, 500};
+    const bool regions = scene->op.kind == LS_OP_REGION_EVALUATE;
+    const int64_t samples = scene_draw(scene, 1, 3);
+    const int64_t rows = scene_draw(scene, 1, 2), columns = scene_draw(scene, 1, 3);
+    struct ls_evaluate_attr *attr = &scene->op.attr.evaluate;
+    *attr =
+        (struct ls_evaluate_attr){.finds = regions ? rows * columns * 2 : scene_draw(scene, 1, 12),
+                                  .objects = scene_draw(scene, 1, 4),
+                                  .classes = (int)scene_draw(scene, 2, 4),
+                                  .background = regions ? -1 : (int)scene_draw(scene, -1, 0),
+                                  .difficult = scene_draw(scene, 0, 1),
+                                  .overlap = 0.3F,
+                                  .anchors = regions ? 2 : 0,
+                                  .anchor_sizes = anchors,
+                                  .nms = (float)scene_draw(scene, -1, 1) / 2};
+    attr->score = scene_draw(scene, 0, 2);
+    if (!regions && scene_draw(scene, 0, 1)) {
+        attr->pictures =
+            (struct ls_picture_sizes){.sizes = sizes, .count = 2, .height = 300, .width = 400};
+        attr->pictures.fit = scene_draw(scene, 0, 2);
+    }
+    if (regions) {
+        scene_in(scene, shape_of(4, samples, 2 * (5 + attr->classes), rows, columns), -2, 2);
+    } else {
+        float *found = scene_labels(scene, (struct ls_shape){3, {samples, attr->finds, 7}}, 0, 3);
+        put_boxes(scene, found + 3, samples * attr->finds, 7);
+    }
+    put_objects(scene, samples, attr->objects, attr->classes);
+}
+
 void make_reduction(struct op_scene *scene)
 {
     const enum ls_op_kind kind = scene->op.kind;

@@ -22,7 +22,7 @@
 #include "kernels/reference.h"
 #include "ops/devices.h"
 
-enum { SCENE_VALUES = 16, SCENE_RECORD = 512, SCENE_PARTS = 2 };
+enum { SCENE_VALUES = 16, SCENE_RECORD = 512, SCENE_LISTS = 200, SCENE_PARTS = 2 };
 
 struct op_scene {
     uint64_t round; /* what is random follows from it */
@@ -46,9 +46,9 @@ struct op_scene {
 
 /* What a device made of it. */
 struct op_result {
-    float *out[SCENE_VALUES]; /* in Caffe's order; NULL: there is none */
-    double record[SCENE_RECORD];
-    double *partial[2]; /* rows of partial results by sync */
+    float *out[SCENE_VALUES];    /* in Caffe's order; NULL: there is none */
+    double record[SCENE_RECORD]; /* the last SCENE_LISTS are lists */
+    double *partial[2];          /* rows of partial results by sync */
     size_t partial_count;
     const struct ls_kernel *kernel;
 };

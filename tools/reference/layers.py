@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 import boxes
+import detections
 import forks
 import functions
 import mixing
@@ -390,6 +391,7 @@ def mean_iou(layer, x, parameters, net):
 
 TYPES = {
     **boxes.TYPES,
+    **detections.TYPES,
     **forks.TYPES,
     **functions.TYPES,
     **mixing.TYPES,

@@ -169,6 +169,7 @@ def check_senses(name, text, run):
 
 def test_lines(run):
     test = Net(run.definition, "TEST", run.files, run.net.gains, shared=run.net.parameters)
+    test.average_precision = run.solver.get("ap_version", "Integral")
     with torch.no_grad():
         blobs = test.forward(list(range(test.count)))
     for name, value in test.outputs(blobs).items():

@@ -55,6 +55,8 @@ DEFINED_KERNEL(multibox_loss_backward, LS_OP_MULTIBOX_LOSS_BACKWARD, LS_BITS_DEF
                "multibox loss backward");
 DEFINED_KERNEL(count_matches, LS_OP_COUNT_MATCHES, LS_BITS_DEFINED, "count matches");
 DEFINED_KERNEL(detection_output, LS_OP_DETECTION_OUTPUT, LS_BITS_DEFINED, "detection output");
+DEFINED_KERNEL(detection_evaluate, LS_OP_DETECTION_EVALUATE, LS_BITS_DEFINED, "detection evaluate");
+DEFINED_KERNEL(region_evaluate, LS_OP_REGION_EVALUATE, LS_BITS_DEFINED, "region evaluate");
 DEFINED_KERNEL(permute, LS_OP_PERMUTE, LS_BITS_EXACT, "permute");
 DEFINED_KERNEL(im2col, LS_OP_IM2COL, LS_BITS_EXACT, "windows to columns");
 DEFINED_KERNEL(col2im, LS_OP_COL2IM, LS_BITS_DEFINED, "columns to windows");

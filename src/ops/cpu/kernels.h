@@ -101,6 +101,8 @@
     K(multibox_loss_backward)                                                                      \
     K(count_matches)                                                                               \
     K(detection_output)                                                                            \
+    K(detection_evaluate)                                                                          \
+    K(region_evaluate)                                                                             \
     K(permute)                                                                                     \
     K(im2col)                                                                                      \
     K(col2im)                                                                                      \

@@ -77,7 +77,7 @@ static bool is_defined(enum ls_op_kind kind)
     return ls_defined_regions[kind].run != NULL || ls_defined_losses[kind].run != NULL ||
            ls_defined_moves[kind].run != NULL || ls_defined_boxes[kind].run != NULL ||
            ls_defined_yolo[kind].run != NULL || ls_defined_yolo_output[kind].run != NULL ||
-           ls_defined_proposal[kind].run != NULL;
+           ls_defined_proposal[kind].run != NULL || ls_defined_evaluation[kind].run != NULL;
 }
 
 static const struct ls_compute *compute_of(enum ls_op_kind kind)

@@ -1,6 +1,7 @@
 /* What each layer type refuses, and how it says so.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "one_layer.h"
+#include "support/support.h"
 
 #define LAYER(type) "name: 'l' type: '" type "' "
 #define XY          "bottom: 'x' top: 'y' "
@@ -342,6 +343,29 @@ static const struct error_case {
      "l: its bottom 's' must be the boxes of PriorBox layers, joined along axis 2, but is 2 2 4 "
      "(16)",
      NULL},
+    {LAYER("DetectionEvaluate") XL "detection_evaluate_param { }", "10x6x7 10x3x8",
+     "l: num_classes is missing", NULL},
+    {LAYER("DetectionEvaluate") XL "detection_evaluate_param { num_classes: 3 "
+                                   "background_label_id: 3 }",
+     "10x6x7 10x3x8", "l: background_label_id 3 is none of the 3 classes, nor -1", NULL},
+    {LAYER("DetectionEvaluate") XL "detection_evaluate_param { num_classes: 3 "
+                                   "overlap_threshold: 0 }",
+     "10x6x7 10x3x8", "l: overlap_threshold must be above 0 and at most 1", NULL},
+    {LAYER("DetectionEvaluate") XL "detection_evaluate_param { num_classes: 3 }", "10x6x6 10x3x8",
+     "l: its bottom 'x' must have rows of 7 numbers, those of DetectionOutput, but is 10 6 6 (360)",
+     NULL},
+    {LAYER("DetectionEvaluate") XL "detection_evaluate_param { num_classes: 3 "
+                                   "resize_param { } }",
+     "10x6x7 10x3x8", "l: resize_param needs the sizes of the pictures", NULL},
+    {LAYER("DetectionEvaluate") XL "loss_weight: 1 detection_evaluate_param { num_classes: 3 }",
+     "10x6x7 10x3x8", "l: a layer of type DetectionEvaluate has no gradient and cannot be a loss",
+     NULL},
+    {LAYER("EvalDetection") XL "eval_detection_param { num_object: 0 }", "10x14x5x5 10x3x8",
+     "l: num_object must be 1 to 32767", NULL},
+    {LAYER("EvalDetection") XL "eval_detection_param { num_object: 2 biases: 1 }",
+     "10x50x5x5 10x3x8", "l: 1 biases for 2 anchors; there must be two for each", NULL},
+    {LAYER("EvalDetection") XL "eval_detection_param { threshold: nan }", "10x14x5x5 10x3x8",
+     "l: threshold must be above 0 and at most 1", NULL},
     {LAYER("DetectionOutput") XLS "detection_output_param { num_classes: 3 keep_top_k: 0 }",
      "2x8 2x6 1x2x8?", "l: keep_top_k 0 must be at least 1, or -1 for all", NULL},
     {LAYER("DetectionOutput") XLS
@@ -666,7 +690,7 @@ static void all_errors(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct one_layer one;
-        open_layer(&one, cases[i].text, cases[i].bottoms, true);
+        open_layer(&one, cases[i].text, cases[i].bottoms, !is_for_tests(cases[i].text));
         int status = run_forward(&one);
         check(&cases[i], &one.error, status);
         assert_int_equal(one.graph->op_count, 0); /* found before anything was emitted */
@@ -745,6 +769,56 @@ static void learned_others(void **state)
     }
 }
 
+static void what_judges_a_test_is_refused_in_trainings(void **state)
+{
+    (void)state;
+    struct one_layer one;
+    open_layer(&one, LAYER("DetectionEvaluate") XL "detection_evaluate_param { num_classes: 3 }",
+               "10x6x7 10x3x8", true);
+    assert_int_equal(run_forward(&one), LOCKSTEP_DEFINITION);
+    assert_string_equal(one.error.problems[0].message,
+                        "l: DetectionEvaluate judges a whole test, and is for test nets");
+    close_layer(&one);
+}
+
+/* Sizes of pictures, of files that are damaged in several ways. */
+static void sizes_of_pictures_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *content, *message;
+    } files[] = {
+        {"a 3 4\nb 500 375", NULL},     {" a\t3\r\n4 ", NULL},
+        {"", "has no sizes"},           {"a 3", "entry 1 of"},
+        {"a 3 4\nb 5 x", "entry 2 of"}, {"a 0 4", "entry 1 of"},
+        {"a 3 40000", "entry 1 of"},    {"a 3 99999999999999999999", "entry 1 of"},
+        {"a -3 4", "entry 1 of"},
+    };
+    char text[512];
+    snprintf(text, sizeof text,
+             LAYER("DetectionEvaluate") XL
+             "detection_evaluate_param { num_classes: 3 "
+             "name_size_file: '%s' resize_param { resize_mode: FIT_LARGE_SIZE_AND_PAD height: 3 "
+             "width: 3 } }",
+             ls_test_path("sizes"));
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct one_layer one;
+        ls_test_write_text(ls_test_path("sizes"), files[i].content);
+        open_layer(&one, text, "10x6x7 10x3x8", false);
+        const int status = run_forward(&one);
+        assert_int_equal(status, files[i].message != NULL ? LOCKSTEP_DEFINITION : 0);
+        if (status != 0 && strstr(one.error.problems[0].message, files[i].message) == NULL)
+            fail_msg("'%s': %s", files[i].content, one.error.problems[0].message);
+        if (status == 0) {
+            const struct ls_picture_sizes *pictures = &one.graph->ops[0]->attr.evaluate.pictures;
+            assert_int_equal(pictures->sizes[0], 3);
+            assert_int_equal(pictures->sizes[1], 4);
+            assert_int_equal(pictures->fit, LS_FIT_PADDED);
+        }
+        close_layer(&one);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -752,6 +826,8 @@ int main(void)
         cmocka_unit_test(several_at_once),
         cmocka_unit_test(learned_labels),
         cmocka_unit_test(learned_others),
+        cmocka_unit_test(what_judges_a_test_is_refused_in_trainings),
+        cmocka_unit_test(sizes_of_pictures_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

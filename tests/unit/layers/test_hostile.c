@@ -170,8 +170,10 @@ static bool is_particular(const struct ls_layer_type *type)
 {
     return strcmp(type->type, "InfogainLoss") == 0 || strcmp(type->type, "RegionLoss") == 0 ||
            strcmp(type->type, "PSROIPooling") == 0 || strcmp(type->type, "MultiBoxLoss") == 0 ||
-           strncmp(type->type, "Yolo", 4) == 0 || strcmp(type->type, "Proposal") == 0 ||
-           strcmp(type->type, "DetectionOutput") == 0 || strcmp(type->type, "PriorBox") == 0;
+           strcmp(type->type, "DetectionEvaluate") == 0 ||
+           strcmp(type->type, "EvalDetection") == 0 || strncmp(type->type, "Yolo", 4) == 0 ||
+           strcmp(type->type, "Proposal") == 0 || strcmp(type->type, "DetectionOutput") == 0 ||
+           strcmp(type->type, "PriorBox") == 0;
 }
 
 static bool is_possible(double number)
