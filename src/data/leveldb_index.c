@@ -265,6 +265,7 @@ static int read_blocks(struct opening *o, uint32_t number, const uint8_t *bytes)
     LS_TRY(ls_leveldb_open_block(file, bytes, o->checks, &o->index, &list, o->error));
     struct ls_leveldb_bytes in = list.content, value;
     struct ls_text last = {0}; /* key of the list */
+    uint64_t end = 0;          /* of the block before: they follow each other */
     int status = 0;
     while (in.at < in.end && status == 0) {
         struct ls_leveldb_block block = {0};
@@ -275,8 +276,12 @@ static int read_blocks(struct opening *o, uint32_t number, const uint8_t *bytes)
                  !ls_leveldb_take_number(&value, &block.stored))
             status = ls_leveldb_damaged(file->path, list.place, "the list of blocks is damaged",
                                         o->error);
+        else if (block.place < end)
+            status = ls_leveldb_damaged(file->path, block.place,
+                                        "a block lies over the one before it", o->error);
         else
             status = read_block(o, number, bytes, &block);
+        end = block.place + block.stored;
     }
     ls_text_free(&last);
     return status;
@@ -366,7 +371,8 @@ static int read_files(struct opening *o)
     return 0;
 }
 
-/* By the bytes of their keys; of one key the last write first. */
+/* By the bytes of their keys; of one key the last write first. Two writes of one number, which no
+ * sound database has, are in the order in which they were found, on any C library. */
 static int by_key(const void *a, const void *b, void *user)
 {
     const struct ls_leveldb_entry *x = a, *y = b;
@@ -377,7 +383,9 @@ static int by_key(const void *a, const void *b, void *user)
         return order;
     if (x->key_size != y->key_size)
         return x->key_size < y->key_size ? -1 : 1;
-    return x->sequence > y->sequence ? -1 : x->sequence < y->sequence;
+    if (x->sequence != y->sequence)
+        return x->sequence > y->sequence ? -1 : 1;
+    return x->key < y->key ? -1 : x->key > y->key;
 }
 
 static bool same_key(const struct ls_leveldb *db, const struct ls_leveldb_entry *a,

@@ -18,8 +18,8 @@ static int check_similar(const struct ls_layer *layer, struct ls_error *error)
     const struct ls_value *a = layer->bottom[0], *similar = layer->bottom[2];
     char text[160];
     LS_TRY(ls_layer_check_samples(layer, error, 2));
-    if (ls_shape_size(&similar->shape) == a->shape.dim[0] &&
-        ls_value_sample_rows(similar) == ls_value_sample_rows(a))
+    bool mixed = ls_layer_is_mixed(layer, a) || ls_layer_is_mixed(layer, similar);
+    if (ls_shape_size(&similar->shape) == a->shape.dim[0] && (similar->rows == a->rows || mixed))
         return 0;
     return ls_layer_fail(layer, error, NULL, "bottom", NULL,
                          "'%s' must be one number for each row of '%s', but is %s", similar->name,

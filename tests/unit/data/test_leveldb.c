@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "data/datum.h"
+#include "data/leveldb_block.h"
 #include "data/leveldb_index.h"
 #include "data/snappy.h"
 #include "data/source.h"
@@ -291,6 +292,71 @@ static void damaged_files_are_errors(void **state)
     assert_true(same < found);
 }
 
+/* Opens the list of blocks of a table that was read into `bytes`. */
+static struct ls_leveldb_block open_list(const struct ls_leveldb_file *file, const uint8_t *bytes)
+{
+    struct ls_leveldb_bytes footer = {bytes + file->size - LS_LEVELDB_FOOTER, bytes + file->size};
+    struct ls_leveldb_block list = {0};
+    struct ls_buffer plain = {0};
+    uint64_t skipped;
+    assert_true(ls_leveldb_take_number(&footer, &skipped) &&
+                ls_leveldb_take_number(&footer, &skipped) &&
+                ls_leveldb_take_number(&footer, &list.place) &&
+                ls_leveldb_take_number(&footer, &list.stored));
+    assert_int_equal(ls_leveldb_open_block(file, bytes, true, &plain, &list, NULL), 0);
+    assert_false(list.packed);
+    return list;
+}
+
+/* Moves the second block of a table to within the first one; false: it has no two. */
+static bool move_block(uint8_t *bytes, const struct ls_leveldb_block *list)
+{
+    struct ls_leveldb_bytes in = list->content, value = {0};
+    struct ls_text key = {0};
+    bool two = ls_leveldb_next_entry(&in, &key, &value) && ls_leveldb_next_entry(&in, &key, &value);
+    ls_text_free(&key);
+    if (!two)
+        return false;
+    assert_true(value.end - value.at > 3 && value.at[1] > 127 && value.at[2] < 128);
+    bytes[value.at - bytes + 2] = 0; /* the upper digit of where it lies */
+    uint8_t *trailer = bytes + list->place + list->stored;
+    uint32_t sum = ls_leveldb_checksum(bytes + list->place, list->stored, trailer[0]);
+    for (int i = 0; i < 4; i++)
+        trailer[1 + i] = (uint8_t)(sum >> (8 * i));
+    return true;
+}
+
+/* A small file whose list names the same bytes many times would take any amount of memory. */
+static void blocks_that_overlap_are_refused(void **state)
+{
+    (void)state;
+    const char *path = write_database("db", false, 65536);
+    DIR *dir = opendir(path);
+    int tables = 0;
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        char name[1024];
+        const char *ending = strrchr(entry->d_name, '.');
+        if (ending == NULL || (strcmp(ending, ".ldb") != 0 && strcmp(ending, ".sst") != 0))
+            continue;
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        struct ls_leveldb_file file = {.table = true, .path = name};
+        uint8_t *bytes = (uint8_t *)ls_test_read(name, &file.size);
+        struct ls_leveldb_block list = open_list(&file, bytes);
+        tables += move_block(bytes, &list);
+        ls_test_write(name, bytes, file.size);
+        free(bytes);
+    }
+    closedir(dir);
+    assert_true(tables > 0);
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_source *source;
+    assert_int_equal(
+        trial_source(&source, error, "data_param { backend: LEVELDB source: '%s' }", path),
+        LOCKSTEP_DATA);
+    assert_says(error, "a block lies over the one before it");
+    free(error);
+}
+
 static void memory_failures_are_reported(void **state)
 {
     (void)state;
@@ -312,6 +378,7 @@ int main(void)
         cmocka_unit_test(compressed_bytes),
         cmocka_unit_test(what_is_no_database_is_refused),
         cmocka_unit_test(damaged_files_are_errors),
+        cmocka_unit_test(blocks_that_overlap_are_refused),
         cmocka_unit_test(memory_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
