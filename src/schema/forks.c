@@ -58,7 +58,6 @@ static const struct ls_fork_field fields[] = {
     IGNORED("LayerParameter", "mn_activation_param", "Intel Caffe"),
     IGNORED("LayerParameter", "mn_grad_compress_param", "Intel Caffe"),
     IGNORED("LayerParameter", "split_param", "Intel Caffe"),
-    IGNORED("ConcatParameter", "per_fla_fuse", "Intel Caffe"),
     IGNORED("NetParameter", "mem_param", "PSPNet"),
     IGNORED("NetParameter", "optimize_mem", "PSPNet"),
     IGNORED("NetParameter", "profile_info", "a fork of Caffe"),
@@ -112,6 +111,8 @@ static const struct ls_fork_field fields[] = {
     RENAMED("DataParameter", "shuffle_data", "a fork of Caffe", "shuffle"),
 
     REFUSED("BatchNormParameter", "relu", "Intel Caffe", "write a ReLU layer behind it"),
+    REFUSED("ConcatParameter", "per_fla_fuse", "Intel Caffe",
+            "put Permute with order 0, 2, 3, 1 and Flatten before each bottom"),
     REFUSED("ConvolutionParameter", "relu", "Intel Caffe", "write a ReLU layer behind it"),
     REFUSED("AccuracyParameter", "min_is_better", "NormFace",
             "a Power layer with scale: -1 before it makes the least the best"),

@@ -96,6 +96,10 @@ static void fields_that_are_refused(void **state)
            "f:1:38: unknown field 'relu' in BatchNormParameter of layer 'n'. hint: it is of Intel "
            "Caffe: write a ReLU layer behind it",
            "", NULL);
+    expect(NET, "layer { name: 'n' concat_param { per_fla_fuse: true } }",
+           "f:1:34: unknown field 'per_fla_fuse' in ConcatParameter of layer 'n'. hint: it is of "
+           "Intel Caffe: put Permute with order 0, 2, 3, 1 and Flatten before each bottom",
+           "", NULL);
     /* what is known of a fork is said instead of a name that looks alike */
     const struct ls_fork_field *field = ls_fork_field("TransformationParameter", "scale_factors");
     assert_int_equal(field->effect, LS_FORK_REFUSED);
