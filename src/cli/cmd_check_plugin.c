@@ -1,22 +1,12 @@
 /* lockstep check-plugin: tests the layer types of a plugin.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <stdio.h>
-
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "monitor/terminal.h"
 
 struct values {
     struct ls_cli_list files, settings, bottoms;
     const char *type;
 };
-
-static void put_line(void *user, const char *line)
-{
-    (void)user;
-    ls_put_clean(stdout, line);
-    putchar('\n');
-}
 
 static int run(const void *data)
 {
@@ -29,7 +19,7 @@ static int run(const void *data)
     options.setting_count = values->settings.count;
     options.bottoms = values->bottoms.items;
     options.bottom_count = values->bottoms.count;
-    options.tell = put_line;
+    options.tell = ls_cli_put_line;
     int status = lockstep_plugin_check(values->files.items[0], &options, error);
     if (status != 0)
         ls_cli_report(status, error);

@@ -1,28 +1,18 @@
 /* lockstep diff: what differs between two snapshots.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <stdio.h>
-
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "monitor/terminal.h"
 
 struct values {
     struct ls_cli_list files;
 };
-
-static void put_line(void *user, const char *line)
-{
-    (void)user;
-    ls_put_clean(stdout, line);
-    putchar('\n');
-}
 
 static int run(const void *data)
 {
     const struct values *values = data;
     struct lockstep_error *error = lockstep_error_new();
     int status =
-        lockstep_diff(values->files.items[0], values->files.items[1], put_line, NULL, error);
+        lockstep_diff(values->files.items[0], values->files.items[1], ls_cli_put_line, NULL, error);
     if (status != 0)
         ls_cli_report(status, error);
     lockstep_error_free(error);

@@ -61,6 +61,13 @@ static void put_lines(FILE *stream, const char *text)
     }
 }
 
+void ls_cli_put_line(void *user, const char *line)
+{
+    (void)user;
+    ls_put_clean(stdout, line);
+    putchar('\n');
+}
+
 /* In one write: stderr has no buffer, and a launcher that mixes the output of several processes
  * would cut lines to pieces. */
 void ls_cli_put_lines(const char *text)

@@ -22,6 +22,8 @@ int ls_cli_report(int status, struct lockstep_error *error);
 
 /* Writes a text of several lines. */
 void ls_cli_put_lines(const char *text);
+/* A line on stdout, without what a terminal would obey; for callbacks. */
+void ls_cli_put_line(void *user, const char *line);
 
 /* Flushes stdout. 0, or LOCKSTEP_RESOURCE after a message if something could not be written. */
 int ls_cli_finish_output(void);
