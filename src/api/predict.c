@@ -148,6 +148,10 @@ static int init_transform(struct lockstep_model *model, struct ls_error *error)
     Lockstep__TransformationParameter plain = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT;
     if (found != NULL)
         plain = *found;
+    plain.resize_param = NULL; /* the picture gets the size of the net's input */
+    plain.distort_param = NULL;
+    plain.expand_param = NULL;
+    plain.emit_constraint = NULL;
     float means[LS_PREDICTS_CHANNELS_MAX];
     take_callers(model, &plain, means);
     struct ls_transform_options options = {
@@ -343,7 +347,8 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
     char *bytes = NULL;
     size_t size = 0;
     int64_t shape[3];
-    struct ls_buffer pixels = {0}, resized = {0}, scratch = {0};
+    struct ls_buffer pixels = {0}, resized = {0};
+    struct ls_augment_room room = {.row = {0}};
     struct ls_picture picture;
     struct ls_record record;
     lockstep_model_input_shape(model, shape);
@@ -364,14 +369,14 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
                                              &record, &problem);
     for (int v = 0; v < count_views(model) && status == 0; v++) {
         model->transform.view = model->oversample ? v + 1 : 0;
-        status = ls_transform_apply(&model->transform, &record.tensor[0], 0, false, &scratch,
+        status = ls_transform_apply(&model->transform, &record.tensor[0], NULL, 0, false, &room,
                                     sample + v * model->input_size, &problem);
     }
     if (status != 0)
         ls_fail(error, status, path, NULL, "%s", problem.message);
     ls_buffer_free(&pixels);
     ls_buffer_free(&resized);
-    ls_buffer_free(&scratch);
+    ls_augment_room_free(&room);
     ls_free(bytes);
     return status;
 }

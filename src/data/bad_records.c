@@ -139,7 +139,8 @@ int ls_bad_numbers(const struct ls_dataset *dataset, const struct ls_record *rec
 {
     for (int k = 0; k < dataset->tensors; k++) {
         enum ls_tensor_role role = dataset->source->tensor[dataset->tensor[k].source].role;
-        if ((dataset->tops & LS_TENSOR(k)) == 0 || role == LS_TENSOR_IMAGE)
+        if ((dataset->tops & LS_TENSOR(k)) == 0 || role == LS_TENSOR_IMAGE ||
+            role == LS_TENSOR_BOXES)
             continue;
         if (role == LS_TENSOR_PLAIN)
             LS_TRY(ls_dataset_convert(dataset, k, record, NULL, problem));

@@ -214,6 +214,10 @@ static int open_transform(const struct opening *o, uint64_t seed, bool augment,
         .augment = augment && o->phase == LOCKSTEP__PHASE__TRAIN,
         .varies = dataset->source->varies,
         .label_pad = dataset->source->label_pad,
+        .annotated = o->layer->annotated_data_param,
+        .boxes = ls_source_has_boxes(dataset->source),
+        .maps = dataset->source->tensors > 1 && dataset->source->tensor[1].role == LS_TENSOR_MAP,
+        .floats = dataset->source->tensor[0].type != LS_U8,
     };
     if (!ls_source_has_image(dataset->source)) {
         if (options.param == NULL)
@@ -320,6 +324,7 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
     dataset->shuffle_key = ls_random_key(seed, LS_RANDOM_SHUFFLE, NULL);
     dataset->last_batch = last_batch_of(o);
     dataset->prefetch = (int)d->prefetch;
+    dataset->batch = d->batch_size;
     LS_TRY(ls_dataset_take_ends(dataset, o->error));
     return d->cache ? join_cache(o, dataset) : 0;
 }

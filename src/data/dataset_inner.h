@@ -20,6 +20,7 @@ struct ls_dataset {
     int64_t largest[3]; /* see ls_dataset_largest_shape */
     uint32_t *records;  /* of the split, ascending; NULL: all */
     int64_t size;       /* samples */
+    int64_t batch;      /* samples in a batch; 0: unknown */
     int64_t skip;       /* where epochs begin, see rand_skip */
     bool shuffle;
     uint64_t shuffle_key;

@@ -1,9 +1,12 @@
 /* Databases of Datum records: what the sources that read them share. Each says where the bytes of a
  * record are; the rest is here: looking at records when a database is opened, decoding, messages.
+ * For an AnnotatedData layer records are AnnotatedDatum, and their second tensor is boxes.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DATA_DATUM_STORE_H
 #define LS_DATA_DATUM_STORE_H
 
+#include "data/annotation.h"
 #include "data/source.h"
 
 /* The first member of such a source's state. */
@@ -11,6 +14,10 @@ struct ls_datum_store {
     const char *file; /* its path, for messages */
     uint64_t size;    /* bytes of all of it */
     int channels;     /* 3 or 1: what encoded records become; 0: as they are */
+    bool annotated;   /* records are AnnotatedDatum */
+    bool typed;       /* the layer says that annotations are boxes */
+    int64_t boxes;    /* rows that each record has; 0: the most that one needs */
+    bool measured;    /* that number is known: it is that of source->tensor[1] */
     uint64_t stamp;
     /* The bytes of a record. `reader` NULL: while the database is opened, valid until the next
      * call; else in the reader's buffers. Failures are LOCKSTEP_DATA or LS_BAD_RECORD. */
@@ -24,6 +31,8 @@ struct ls_datum_store {
 struct ls_datum_options {
     struct ls_option_files folder;
     bool encoded_color, color, gray;
+    int64_t max_boxes;
+    const char *label_map;
 };
 /* clang-format off */
 #define LS_DATUM_OPTIONS(source_help)                                                              \
@@ -50,6 +59,18 @@ struct ls_datum_options {
      .help = "encoded records become grey",                                                        \
      .of = "encoded records of",                                                                   \
      .instead = "is_color"},                                                                       \
+    {.name = "annotated_data_param.max_boxes",                                                     \
+     .kind = LS_OPTION_INTEGER,                                                                    \
+     .offset = offsetof(struct ls_datum_options, max_boxes),                                       \
+     .most = LS_BOXES_MOST,                                                                        \
+     .help = "rows of boxes that each sample has; 0: the most that a record has",                  \
+     .of = "boxes in records of"},                                                                 \
+    {.name = "annotated_data_param.label_map_file",                                                \
+     .kind = LS_OPTION_FILE,                                                                       \
+     .offset = offsetof(struct ls_datum_options, label_map),                                       \
+     .keeps_records = true,                                                                        \
+     .help = "names of the classes of boxes",                                                      \
+     .of = "boxes in records of"},                                                                 \
     {.name = NULL}
 /* clang-format on */
 

@@ -80,7 +80,8 @@ void ls_dataset_describe(const struct ls_dataset *dataset, const char *prefix, s
     const struct ls_transform *transform = &dataset->transform;
     ls_text_format(text, "%skind %s\n%srecords %" PRId64 "\n%schosen %" PRId64 "\n", prefix,
                    source->type->name, prefix, source->count, prefix, dataset->size);
-    int described = ls_source_has_image(source) ? 1 : source->tensors;
+    int described =
+        ls_source_has_image(source) && !ls_source_has_boxes(source) ? 1 : source->tensors;
     for (int k = 0; k < described; k++)
         describe_tensor(&source->tensor[k], prefix, text);
     if (source->sizes != NULL)

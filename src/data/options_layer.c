@@ -153,9 +153,14 @@ static int find_type(const Lockstep__LayerParameter *layer, struct ls_source_opt
     return status;
 }
 
-/* The least side of a picture that the crop can be cut from. */
+/* The least side of a picture that the crop can be cut from; any, where pictures are resized. */
 static int least_side(const Lockstep__TransformationParameter *transform)
 {
+    const Lockstep__ResizeParameter *resize = transform != NULL ? transform->resize_param : NULL;
+    if (resize != NULL &&
+        (transform->crop_size > 0 ||
+         resize->resize_mode != LOCKSTEP__RESIZE_PARAMETER__RESIZE_MODE__FIT_SMALL_SIZE))
+        return 1;
     if (transform == NULL || transform->crop_size == 0)
         return 0;
     int64_t side = (int64_t)transform->crop_size - 2 * (int64_t)transform->pad;

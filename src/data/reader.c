@@ -46,7 +46,7 @@ void ls_reader_close(struct ls_reader *reader)
     if (reader == NULL)
         return;
     ls_source_reader_close(reader->source);
-    ls_buffer_free(&reader->scratch);
+    ls_augment_room_free(&reader->room);
     ls_buffer_free(&reader->sample);
     ls_free(reader->aside);
     ls_free(reader);
@@ -297,6 +297,14 @@ static int check_size(struct ls_reader *reader, int64_t ordinal, const struct ls
     return ls_reader_fail(reader, ordinal, &problem, error);
 }
 
+/* The number of a sample in its batch, which begins each of its boxes. */
+static float item_of(const struct ls_dataset *dataset, int64_t ordinal)
+{
+    if (dataset->last_batch != LS_LAST_WRAP)
+        ordinal %= dataset->size;
+    return dataset->batch > 0 ? (float)(ordinal % dataset->batch) : 0;
+}
+
 /* Writes one tensor of a sample. */
 static int write_tensor(struct ls_reader *reader, int64_t ordinal, const struct ls_record *record,
                         int tensor, void *out, struct ls_error *error)
@@ -304,17 +312,24 @@ static int write_tensor(struct ls_reader *reader, int64_t ordinal, const struct 
     const struct ls_dataset *dataset = reader->dataset;
     int source = dataset->tensor[tensor].source;
     const struct ls_record_tensor *data = &record->tensor[source];
+    const struct ls_record_tensor *boxes =
+        ls_source_has_boxes(dataset->source) ? &record->tensor[1] : NULL;
     struct ls_problem problem;
     int status = 0;
     LS_ASSERT(data->data != NULL); /* what a source reads if it is wanted */
     switch (dataset->source->tensor[source].role) {
     case LS_TENSOR_IMAGE:
-        status = ls_transform_apply(&dataset->transform, data, (uint64_t)ordinal, true,
-                                    &reader->scratch, out, &problem);
+        status = ls_transform_apply(&dataset->transform, data, boxes, (uint64_t)ordinal, true,
+                                    &reader->room, out, &problem);
         break;
     case LS_TENSOR_MAP:
         status =
             ls_transform_map(&dataset->transform, data, (uint64_t)ordinal, true, out, &problem);
+        break;
+    case LS_TENSOR_BOXES:
+        status =
+            ls_transform_boxes(&dataset->transform, &record->tensor[0], data, (uint64_t)ordinal,
+                               true, item_of(dataset, ordinal), out, &problem);
         break;
     case LS_TENSOR_PLAIN:
         status = ls_dataset_convert(dataset, tensor, record, out, &problem);

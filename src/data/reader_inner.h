@@ -11,7 +11,7 @@ struct ls_reader {
     struct ls_dataset *dataset;
     struct ls_source_reader *source;
     struct ls_order order; /* of the epoch that was read last; count 0: none yet */
-    struct ls_buffer scratch;
+    struct ls_augment_room room;
     struct ls_buffer sample; /* tensors of one that do not lie in one piece where they go */
     int64_t last;            /* record that was fetched last */
     uint64_t hash;

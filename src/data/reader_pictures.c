@@ -77,7 +77,8 @@ static int make_record(struct ls_reader *reader, const uint8_t *bytes, size_t si
     struct ls_picture picture;
     struct ls_buffer *buffer = &reader->source->record;
     LS_TRY(ls_picture_decode(bytes, size, channels, &reader->source->picture, &picture, problem));
-    if (source->varies && reader->dataset->transform.crop > 0)
+    if (reader->dataset->transform.before.resizes ||
+        (source->varies && reader->dataset->transform.crop > 0))
         LS_TRY(ls_picture_to_record(&picture, buffer, record, problem));
     else
         LS_TRY(ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2], true, buffer,
@@ -98,7 +99,7 @@ int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
     int status = make_record(reader, (const uint8_t *)bytes, size, &record, &problem);
     ls_free(bytes);
     if (status == 0)
-        status = ls_transform_apply(&reader->dataset->transform, &record.tensor[0], 0, false,
-                                    &reader->scratch, sample, &problem);
+        status = ls_transform_apply(&reader->dataset->transform, &record.tensor[0], NULL, 0, false,
+                                    &reader->room, sample, &problem);
     return status == 0 ? 0 : ls_fail(error, status, path, NULL, "%s", problem.message);
 }

@@ -110,7 +110,7 @@ void ls_dataset_tensor_shape(const struct ls_dataset *dataset, int tensor, const
 {
     const struct ls_tensor_info *info = &dataset->source->tensor[dataset->tensor[tensor].source];
     *shape = info->shape;
-    if (info->role == LS_TENSOR_PLAIN)
+    if (info->role == LS_TENSOR_PLAIN || info->role == LS_TENSOR_BOXES)
         return;
     shape->rank = 3;
     shape->dim[0] = info->role == LS_TENSOR_MAP ? 1 : image[0];
@@ -138,7 +138,7 @@ const int64_t *ls_dataset_shape(const struct ls_dataset *dataset)
 
 bool ls_dataset_varies(const struct ls_dataset *dataset)
 {
-    return dataset->source->varies && dataset->transform.crop == 0;
+    return dataset->transform.varies && dataset->transform.crop == 0;
 }
 
 const int64_t *ls_dataset_largest_shape(const struct ls_dataset *dataset)

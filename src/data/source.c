@@ -99,6 +99,7 @@ void ls_source_reader_close(struct ls_source_reader *reader)
     ls_buffer_free(&reader->picture);
     ls_buffer_free(&reader->record);
     ls_buffer_free(&reader->map);
+    ls_buffer_free(&reader->boxes);
     ls_free(reader);
 }
 
@@ -167,6 +168,11 @@ bool ls_record_shape_valid(const int64_t shape[3])
 bool ls_source_has_image(const struct ls_source *source)
 {
     return source->tensor[0].role == LS_TENSOR_IMAGE;
+}
+
+bool ls_source_has_boxes(const struct ls_source *source)
+{
+    return source->tensors > 1 && source->tensor[1].role == LS_TENSOR_BOXES;
 }
 
 struct ls_tensor_info *ls_source_add_tensor(struct ls_source *source, const char *name,
@@ -323,7 +329,7 @@ void ls_source_tensor_shape(const struct ls_source *source, int64_t index, int t
 {
     const struct ls_tensor_info *info = &source->tensor[tensor];
     *shape = info->shape;
-    if (info->role == LS_TENSOR_PLAIN)
+    if (info->role == LS_TENSOR_PLAIN || info->role == LS_TENSOR_BOXES)
         return;
     int64_t image[3];
     ls_source_shape_of(source, index, image);

@@ -27,8 +27,10 @@
 enum ls_tensor_role {
     LS_TENSOR_PLAIN, /* nothing */
     LS_TENSOR_IMAGE, /* C x H x W: all of it. Only the first tensor of a record can be one */
-    LS_TENSOR_MAP    /* 1 x H x W, a number for each pixel of the image: it is padded, cropped and
+    LS_TENSOR_MAP,   /* 1 x H x W, a number for each pixel of the image: it is padded, cropped and
                         mirrored with it */
+    LS_TENSOR_BOXES  /* 1 x G x 8, rows of boxes (data/annotation.h): they go with the image. Only
+                        the second tensor of a record can be boxes, which every read brings */
 };
 
 /* What is known of a tensor of all records. Heights and widths of images and maps may differ from
@@ -88,8 +90,8 @@ struct ls_source_reader {
     bool hash_only;    /* tensors are wanted for their hash alone: nothing is decoded */
     bool bad;          /* the last record that was read is bad itself, not its file */
     int height, width; /* of the picture that was decoded last, before it was resized */
-    struct ls_buffer file, picture, record, map; /* of the types, as they like */
-    int32_t label;                               /* of the record that was read last */
+    struct ls_buffer file, picture, record, map, boxes; /* of the types, as they like */
+    int32_t label;                                      /* of the record that was read last */
 };
 
 struct ls_source_type {
@@ -152,6 +154,7 @@ bool ls_record_shape_valid(const int64_t shape[3]);
 /* Whether records have an image, which is their first tensor then; and its channels, height and
  * width in the first record. */
 bool ls_source_has_image(const struct ls_source *source);
+bool ls_source_has_boxes(const struct ls_source *source);
 static inline const int64_t *ls_source_image(const struct ls_source *source)
 {
     return source->tensor[0].shape.dim;

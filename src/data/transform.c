@@ -6,179 +6,15 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/transform.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/mean_file.h"
-#include "schema/fields.h"
+#include "data/annotation.h"
 
 enum { DRAW_MIRROR, DRAW_TOP, DRAW_LEFT, DRAW_BRIGHTNESS, DRAW_CONTRAST };
-
-/* ---- Checks ---- */
-
-/* Fails at the place of a field. */
-static int bad_field(const struct ls_transform_options *options, const char *field,
-                     const char *hint, struct ls_error *error, const char *message)
-{
-    char place[LS_PLACE_MAX] = "";
-    if (options->definition != NULL)
-        ls_place(options->definition, options->param, field, place, sizeof place);
-    return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, "layer '%.100s': %s", options->layer,
-                   message);
-}
-
-static int check_geometry(const struct ls_transform_options *options, struct ls_transform *t,
-                          struct ls_error *error)
-{
-    const Lockstep__TransformationParameter *p = options->param;
-    if (p->crop_size > 65536)
-        return bad_field(options, "crop_size", NULL, error, "crop_size is too large");
-    if (p->pad > 4096)
-        return bad_field(options, "pad", NULL, error, "pad is too large");
-    t->crop = (int)p->crop_size;
-    t->pad = (int)p->pad;
-    t->reflect = p->pad_mode == LOCKSTEP__TRANSFORMATION_PARAMETER__PAD_MODE__REFLECT;
-    int64_t height = options->record[1], width = options->record[2];
-    if (t->pad > 0 && t->reflect && (t->pad >= height || t->pad >= width))
-        return bad_field(options, "pad", NULL, error,
-                         "a reflecting pad must be smaller than the records");
-    t->varies = options->varies;
-    t->label_pad = (float)options->label_pad;
-    t->output[0] = options->record[0];
-    t->output[1] = t->crop > 0 ? t->crop : height + 2 * t->pad;
-    t->output[2] = t->crop > 0 ? t->crop : width + 2 * t->pad;
-    if (!options->varies && (t->crop > height + 2 * t->pad || t->crop > width + 2 * t->pad)) {
-        char message[160];
-        snprintf(message, sizeof message,
-                 "crop_size %d is larger than the records (%" PRId64 " x %" PRId64 "%s)", t->crop,
-                 height + 2 * t->pad, width + 2 * t->pad, t->pad > 0 ? " with padding" : "");
-        return bad_field(options, "crop_size", NULL, error, message);
-    }
-    if (!ls_record_shape_valid(t->output))
-        return bad_field(options, "pad", NULL, error, "the padded records are too large");
-    return 0;
-}
-
-static int check_numbers(const struct ls_transform_options *options, struct ls_transform *t,
-                         struct ls_error *error)
-{
-    const Lockstep__TransformationParameter *p = options->param;
-    int status = 0;
-    if (!isfinite(p->scale))
-        status = bad_field(options, "scale", NULL, error, "scale is not a finite number");
-    if (!(p->brightness >= 0) || !isfinite(p->brightness))
-        status = bad_field(options, "brightness", "it is the largest change, such as 63", error,
-                           "brightness must be a finite number of at least 0");
-    if (!(p->contrast_lower >= 0) || !(p->contrast_upper >= p->contrast_lower) ||
-        !isfinite(p->contrast_upper))
-        status = bad_field(options, p->has_contrast_lower ? "contrast_lower" : "contrast_upper",
-                           "for example contrast_lower: 0.2 contrast_upper: 1.8", error,
-                           "contrast_lower and contrast_upper must be 0 <= lower <= upper");
-    t->scale = p->scale;
-    t->mirror = p->mirror;
-    t->standardize = p->standardize;
-    t->brightness = p->brightness;
-    t->contrast_lower = p->contrast_lower;
-    t->contrast_upper = p->contrast_upper;
-    return status;
-}
-
-static int open_mean(const struct ls_transform_options *options, struct ls_transform *t,
-                     struct ls_error *error)
-{
-    const Lockstep__TransformationParameter *p = options->param;
-    size_t channels = (size_t)options->record[0];
-    if (p->mean_file != NULL && p->n_mean_value > 0)
-        return bad_field(options, "mean_value", NULL, error,
-                         "mean_file and mean_value cannot both be given");
-    if (p->mean_file != NULL && options->varies)
-        return bad_field(options, "mean_file", "give mean_value", error,
-                         "mean_file needs records of one size, and these differ");
-    if (p->mean_file != NULL) {
-        char *path = ls_resolve_path(
-            p->mean_file, options->definition != NULL ? options->definition->file : NULL);
-        if (path == NULL)
-            return ls_fail_memory(error, "a path");
-        int status = ls_mean_read(path, options->record, &t->mean, error);
-        ls_free(path);
-        return status;
-    }
-    if (p->n_mean_value == 0)
-        return 0;
-    if (p->n_mean_value != 1 && p->n_mean_value != channels)
-        return bad_field(options, "mean_value", NULL, error,
-                         "give one mean_value, or as many as the records have channels");
-    t->channel_mean = ls_alloc(channels, sizeof *t->channel_mean);
-    if (t->channel_mean == NULL)
-        return ls_fail_memory(error, "mean values");
-    for (size_t c = 0; c < channels; c++) {
-        t->channel_mean[c] = p->mean_value[p->n_mean_value == 1 ? 0 : c];
-        if (!isfinite(t->channel_mean[c]))
-            return bad_field(options, "mean_value", NULL, error, "mean_value is not finite");
-    }
-    return 0;
-}
-
-/* Transformations of forks, which would change pictures. */
-static int check_forks(const struct ls_transform_options *options, struct ls_error *error)
-{
-    static const struct {
-        const char *field, *hint;
-    } forks[] = {
-        {"resize_param", "new_height and new_width of data_param resize pictures of IMAGES; or "
-                         "convert them with lockstep convert to one size"},
-        {"noise_param", "leave it out"},
-        {"crop_h", "crop_size is the side of a square; resize the pictures to the size of the net"},
-        {"crop_w", "crop_size is the side of a square; resize the pictures to the size of the net"},
-        {"distort_param", "brightness, contrast_lower and contrast_upper of transform_param"},
-        {"expand_param", "pad of transform_param, with crop_size"},
-        {"random_resize_param", "new_height and new_width of data_param, with crop_size"},
-        {"random_aspect_ratio_param", "new_height and new_width of data_param, with crop_size"},
-    };
-    const ProtobufCMessage *message = &options->param->base;
-    int status = 0;
-    for (size_t i = 0; i < sizeof forks / sizeof forks[0]; i++) {
-        char text[100];
-        if (ls_field_count(message, ls_field_named(message->descriptor, forks[i].field)) == 0)
-            continue;
-        snprintf(text, sizeof text, "%s of forks of Caffe is not supported", forks[i].field);
-        status = bad_field(options, forks[i].field, forks[i].hint, error, text);
-    }
-    return status;
-}
-
-int ls_transform_open(const struct ls_transform_options *options, struct ls_transform *transform,
-                      struct ls_error *error)
-{
-    static const Lockstep__TransformationParameter plain = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT;
-    struct ls_transform_options o = *options;
-    if (o.param == NULL)
-        o.param = &plain;
-    *transform = (struct ls_transform){.augment = o.augment};
-    memcpy(transform->input, o.record, sizeof o.record);
-    transform->key = ls_random_key(o.seed, LS_RANDOM_AUGMENT, o.layer);
-    int status = check_geometry(&o, transform, error);
-    int next = check_numbers(&o, transform, error);
-    status = status != 0 ? status : next;
-    next = check_forks(&o, error);
-    status = status != 0 ? status : next;
-    next = open_mean(&o, transform, error);
-    return status != 0 ? status : next;
-}
-
-void ls_transform_free(struct ls_transform *transform)
-{
-    ls_free(transform->mean);
-    ls_free(transform->channel_mean);
-    transform->mean = NULL;
-    transform->channel_mean = NULL;
-}
 
 /* ---- Loading rows ---- */
 
@@ -415,8 +251,9 @@ static int check_record(const struct ls_transform *t, const int64_t record[3],
     return what == NULL ? 0 : ls_problem_set(problem, LOCKSTEP_DATA, NULL, "%s", what);
 }
 
-int ls_transform_shape(const struct ls_transform *t, const int64_t record[3], int64_t shape[3],
-                       struct ls_problem *problem)
+/* The shape that a picture becomes of this shape, after what comes first. */
+static int shape_behind(const struct ls_transform *t, const int64_t record[3], int64_t shape[3],
+                        struct ls_problem *problem)
 {
     LS_TRY(check_record(t, record, problem));
     memcpy(shape, t->output, sizeof t->output);
@@ -429,19 +266,52 @@ int ls_transform_shape(const struct ls_transform *t, const int64_t record[3], in
                : ls_problem_set(problem, LOCKSTEP_DATA, NULL, "it is too large with its padding");
 }
 
-int ls_transform_apply(const struct ls_transform *t, const struct ls_record_tensor *image,
-                       uint64_t ordinal, bool augment, struct ls_buffer *scratch, float *sample,
+int ls_transform_shape(const struct ls_transform *t, const int64_t record[3], int64_t shape[3],
                        struct ls_problem *problem)
 {
+    int64_t resized[3];
+    ls_augment_shape(&t->before, record, resized);
+    return shape_behind(t, resized, shape, problem);
+}
+
+/* What becomes of a picture first, and of its boxes; room->boxes has the latter. */
+static int draw_view(const struct ls_transform *t, const struct ls_record_tensor *image,
+                     const struct ls_record_tensor *boxes, uint64_t ordinal, bool augment,
+                     struct ls_buffer *buffer, struct ls_sample_view *view,
+                     struct ls_problem *problem)
+{
+    const int64_t rows = boxes != NULL ? ls_tensor_numbers(boxes) / LS_BOX_NUMBERS : 0;
+    float *left = ls_buffer_reserve(buffer, (size_t)rows * LS_BOX_NUMBERS, sizeof *left);
+    int64_t count;
+    if (left == NULL)
+        return ls_problem_set(problem, LOCKSTEP_RESOURCE, NULL, "out of memory");
+    ls_augment_draw(&t->before, t->key, ordinal, augment, image->shape.dim,
+                    boxes != NULL ? boxes->data : NULL, rows, view, left, &count);
+    return 0;
+}
+
+int ls_transform_apply(const struct ls_transform *t, const struct ls_record_tensor *record,
+                       const struct ls_record_tensor *boxes, uint64_t ordinal, bool augment,
+                       struct ls_augment_room *room, float *sample, struct ls_problem *problem)
+{
+    struct ls_record_tensor made = *record;
+    const struct ls_record_tensor *image = record;
     int64_t shape[3];
-    LS_TRY(ls_transform_shape(t, image->shape.dim, shape, problem));
+    augment = augment && t->augment;
+    if (ls_augment_is_used(&t->before)) {
+        struct ls_sample_view view;
+        LS_TRY(draw_view(t, record, boxes, ordinal, augment, &room->boxes, &view, problem));
+        LS_TRY(ls_augment_picture(&t->before, t->key, ordinal, augment, record, &view, room, &made,
+                                  problem));
+        image = &made;
+    }
+    LS_TRY(shape_behind(t, image->shape.dim, shape, problem));
     float *row = NULL;
     if (t->mean != NULL && t->pad > 0) {
-        row = ls_buffer_reserve(scratch, (size_t)shape[2], sizeof *row);
+        row = ls_buffer_reserve(&room->row, (size_t)shape[2], sizeof *row);
         if (row == NULL)
             return ls_problem_set(problem, LOCKSTEP_RESOURCE, NULL, "out of memory");
     }
-    augment = augment && t->augment;
     struct window window = place_window(t, image->shape.dim, shape, ordinal, augment);
     struct jitter jitter = draw_jitter(t, ordinal, augment);
     int64_t size = shape[1] * shape[2];
@@ -483,5 +353,42 @@ int ls_transform_map(const struct ls_transform *t, const struct ls_record_tensor
         if (jitter.mirror)
             turn_row(out + row * w.columns, w.columns);
     }
+    return 0;
+}
+
+/* ---- Boxes ----------------------------------------------------------------------------------- */
+
+static void turn_boxes(float *row, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++, row += LS_BOX_NUMBERS) {
+        const float xmin = row[3];
+        row[3] = 1 - row[5];
+        row[5] = 1 - xmin;
+    }
+}
+
+int ls_transform_boxes(const struct ls_transform *t, const struct ls_record_tensor *image,
+                       const struct ls_record_tensor *boxes, uint64_t ordinal, bool augment,
+                       float item, float *out, struct ls_problem *problem)
+{
+    const int64_t rows = ls_tensor_numbers(boxes) / LS_BOX_NUMBERS;
+    struct ls_sample_view view;
+    int64_t count, shape[3];
+    augment = augment && t->augment;
+    ls_augment_draw(&t->before, t->key, ordinal, augment, image->shape.dim, boxes->data, rows,
+                    &view, out, &count);
+    const int64_t resized[3] = {image->shape.dim[0], view.out_height, view.out_width};
+    LS_TRY(shape_behind(t, resized, shape, problem));
+    const struct window w = place_window(t, resized, shape, ordinal, augment);
+    const double height = (double)w.height, width = (double)w.width;
+    const struct ls_box part = {(double)w.left / width, (double)w.top / height,
+                                (double)(w.left + w.columns) / width,
+                                (double)(w.top + w.rows) / height};
+    count = ls_augment_take_part(&t->before, &part, out, count);
+    if (draw_jitter(t, ordinal, augment).mirror)
+        turn_boxes(out, count);
+    for (int64_t i = 0; i < count; i++)
+        out[LS_BOX_NUMBERS * i] = item;
+    ls_annotation_clear(rows - count, out + LS_BOX_NUMBERS * count);
     return 0;
 }

@@ -1,7 +1,8 @@
-/* Data, HDF5Data, ImageData, WindowData: tensors of the samples of a data set, the first layer of a
- * net that is trained. What the other types say has been brought into data_param
+/* Data, AnnotatedData, HDF5Data, ImageData, WindowData: tensors of the samples of a data set, the
+ * first layer of a net that is trained. What the other types say has been brought into data_param
  * (schema/data_layers.h).
  *
+ *   AnnotatedData: the pictures of a database of SSD's fork, with rows of boxes
  *   HDF5Data: arrays of the HDF5 files that a list file names, a sample for each row
  *   ImageData: the pictures of a list file, with their labels
  *   WindowData: regions of pictures with their classes, as a window file lists them
@@ -9,9 +10,9 @@
  * Tops: what the samples have, with the samples along an axis of their own, the first one unless
  * data_param's tensor { sample_axis } says another: of pictures data
  * [N, C, H, W], after transformation, and, if the definition names a second top, label [N], or [N,
- * 1, H, W] where labels are maps. What data_param and transform_param say about files, order and
- * transformation is read by what opens the data set; here only shapes and types count, which
- * graph->sources has.
+ * 1, H, W] where labels are maps, or [N, 1, G, 8] where they are boxes. What data_param and
+ * transform_param say about files, order and transformation is read by what opens the data set;
+ * here only shapes and types count, which graph->sources has.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
@@ -116,6 +117,7 @@ static void cost(const struct ls_layer *layer, struct ls_cost *cost)
     }
 
 DATA_LAYER(data, "Data", "data_param");
+DATA_LAYER(annotated_data, "AnnotatedData", "annotated_data_param");
 DATA_LAYER(hdf5_data, "HDF5Data", "hdf5_data_param");
 DATA_LAYER(image_data, "ImageData", "image_data_param");
 DATA_LAYER(window_data, "WindowData", "window_data_param");

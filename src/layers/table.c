@@ -8,6 +8,7 @@
 #define LS_LAYER_TABLE(LAYER)                                                                      \
     LAYER(absval)                                                                                  \
     LAYER(accuracy)                                                                                \
+    LAYER(annotated_data)                                                                          \
     LAYER(argmax)                                                                                  \
     LAYER(axpy)                                                                                    \
     LAYER(bn)                                                                                      \

@@ -78,7 +78,7 @@ static const struct data_type *find_type(const Lockstep__LayerParameter *layer)
 
 bool ls_data_layer_reads(const Lockstep__LayerParameter *layer)
 {
-    return is_type(layer, "Data") || find_type(layer) != NULL;
+    return is_type(layer, "Data") || is_type(layer, "AnnotatedData") || find_type(layer) != NULL;
 }
 
 bool ls_data_layer_takes_input(const Lockstep__LayerParameter *layer)

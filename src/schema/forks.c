@@ -93,7 +93,6 @@ static const struct ls_fork_field fields[] = {
     IGNORED("EvalDetectionParameter", "sqrt", "YOLO"),
     IGNORED("EvalDetectionParameter", "constriant", "YOLO"),
     /* of layer types that are refused by name, or whose data dummy data stand in for */
-    IGNORED("LayerParameter", "annotated_data_param", "SSD"),
     IGNORED("LayerParameter", "box_annotator_ohem_param", "R-FCN"),
     IGNORED("LayerParameter", "yolo_seg_param", "MobileNet-YOLO"),
     IGNORED("LayerParameter", "seg_accuracy_param", "DeepLab"),
@@ -193,8 +192,6 @@ const struct ls_fork_field *ls_fork_field(const char *message, const char *field
 /* ---- Layer types ----------------------------------------------------------------------------- */
 
 const struct ls_fork_type ls_fork_types[] = {
-    {"AnnotatedData", "SSD",
-     "backend: NPY reads pictures, and rows of boxes beside them (docs/caffe.md, \"Boxes\")"},
     {"AssistedExcitation", "MobileNet-YOLO", PLUGIN},
     {"BatchNormalization", "a fork of Caffe", "BatchNorm, then Scale with bias_term: true"},
     {"BboxAccuracy", "MS-CNN", PLUGIN},

@@ -62,7 +62,7 @@ static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
 
 static bool is_data(const Lockstep__LayerParameter *layer)
 {
-    return ls_data_layer_reads(layer) || is_type(layer, "AnnotatedData");
+    return ls_data_layer_reads(layer);
 }
 
 /* Fills in the paths that a layer reads; how many there are. */

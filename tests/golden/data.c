@@ -11,6 +11,8 @@
  * a square matrix, as a binaryproto # pairs: FOLDER COUNT H W CLASSES      PNG files in
  * FOLDER/pictures, label maps in FOLDER/maps
  *
+ *   # boxes: FOLDER COUNT H W CLASSES      a database of pictures with boxes of such classes
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "golden/golden.h"
 
@@ -26,6 +28,7 @@
 #include "data/datum.h"
 #include "data/mean_file.h"
 #include "lockstep/lockstep.h"
+#include "support/annotated_files.h"
 #include "support/case_data.h"
 #include "support/leveldb_files.h"
 #include "support/npy_files.h"
@@ -256,6 +259,15 @@ static void write_mean(const char *note)
     use_cifar(note, true);
 }
 
+static void write_boxes(const char *note)
+{
+    char folder[64];
+    int count, height, width, classes;
+    if (sscanf(note, "%63s %d %d %d %d", folder, &count, &height, &width, &classes) != 5)
+        fail_msg("a note is damaged: %s", note);
+    annotated_make_set(folder, count, height, width, classes, case_stream(folder), case_word);
+}
+
 void golden_write_data(const char *text)
 {
     static const struct {
@@ -265,7 +277,7 @@ void golden_write_data(const char *text)
                  {"# pictures: ", write_pictures}, {"# npy: ", write_array},
                  {"# hdf5: ", write_hdf5},         {"# leveldb: ", write_leveldb},
                  {"# windows: ", write_windows},   {"# gains: ", write_gains},
-                 {"# pairs: ", write_pairs}};
+                 {"# pairs: ", write_pairs},       {"# boxes: ", write_boxes}};
     case_write_files(text);
     for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';

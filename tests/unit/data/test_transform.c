@@ -164,8 +164,8 @@ static void run_trial(struct dice *dice)
                                       .data = is_bytes ? (const void *)bytes : floats};
     static float sample[C_MAX * 40 * 40];
     static double expected[C_MAX * 40 * 40];
-    struct ls_buffer scratch = {0};
-    assert_int_equal(ls_transform_apply(&t, &record, ordinal, true, &scratch, sample, NULL), 0);
+    struct ls_augment_room room = {.row = {0}};
+    assert_int_equal(ls_transform_apply(&t, &record, NULL, ordinal, true, &room, sample, NULL), 0);
     reference_apply(&r, exact, expected);
     int64_t size = ls_record_size(t.output);
     for (int64_t i = 0; i < size; i++)
@@ -186,7 +186,7 @@ static void run_trial(struct dice *dice)
     if (mean_kind == 3)
         t.mean = NULL;
     ls_transform_free(&t);
-    ls_buffer_free(&scratch);
+    ls_augment_room_free(&room);
 }
 
 static void transforms_are_those_of_the_reference(void **state)
@@ -217,8 +217,9 @@ static void random_draws_are_uniform(void **state)
     int seen[9] = {0};
     for (uint64_t ordinal = 0; ordinal < 9000; ordinal++) {
         float sample[16];
-        struct ls_buffer none = {0};
-        assert_int_equal(ls_transform_apply(&t, &record, ordinal, true, &none, sample, NULL), 0);
+        struct ls_augment_room none = {.row = {0}};
+        assert_int_equal(ls_transform_apply(&t, &record, NULL, ordinal, true, &none, sample, NULL),
+                         0);
         /* Pixel (1, 1) of the sample tells where the crop lies. */
         int at = (int)sample[5] - 1;
         int y = at / 4, x = at % 4;
@@ -241,8 +242,8 @@ static void a_constant_picture_standardizes_to_zero(void **state)
     memset(bytes, 77, sizeof bytes);
     struct ls_record_tensor record = {LS_U8, {3, {3, 8, 8}}, bytes, 0};
     float sample[192];
-    struct ls_buffer none = {0};
-    assert_int_equal(ls_transform_apply(&t, &record, 0, true, &none, sample, NULL), 0);
+    struct ls_augment_room none = {.row = {0}};
+    assert_int_equal(ls_transform_apply(&t, &record, NULL, 0, true, &none, sample, NULL), 0);
     for (int i = 0; i < 192; i++)
         assert_true(sample[i] == 0);
     ls_transform_free(&t);

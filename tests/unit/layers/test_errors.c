@@ -460,6 +460,8 @@ static const struct error_case cases[] = {
      "", "l: FAN_OUT and AVERAGE depend on the size of the batch and are for weights only", NULL},
 
     {LAYER("Data") "top: 'x'", "", "l: data_param is missing", NULL},
+    {LAYER("AnnotatedData") "top: 'x' annotated_data_param { }", "", "l: data_param is missing",
+     NULL},
     {LAYER("Data") "top: 'x' data_param { source: 'd' }", "", "l: batch_size is missing", NULL},
     {LAYER("Data") "top: 'x' data_param { source: 'd' batch_size: 0 }", "",
      "l: a batch of 0 samples is not possible", NULL},

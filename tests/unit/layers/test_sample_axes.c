@@ -130,6 +130,8 @@ static const struct axes_case {
     {LAYER("Crop") ABY, "8x3x5x5? 8x3x2x2", "8x3x2x2?"},
 
     {LAYER("Data") "top: 'y' data_param { source: 's' batch_size: 4 }", "", "no: is not open"},
+    {LAYER("AnnotatedData") "top: 'y' data_param { source: 's' batch_size: 4 }", "",
+     "no: is not open"},
 
     CHANNELS("Deconvolution", "convolution_param { num_output: 3 kernel_size: 1 }", "!"),
 
