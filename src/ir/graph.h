@@ -106,6 +106,7 @@ struct ls_graph {
     bool training; /* emit backward ops */
     /* The micro-batch is a whole batch, so that layers may mix its samples: ls_layer_mix. */
     bool whole;
+    bool dummy; /* of dummy data: averages that are not there are a mean of 0, a variance of 1 */
     const struct ls_layer *mixer;      /* the first layer that does; NULL: none */
     const Lockstep__NetParameter *net; /* (may be NULL) what the graph is made of */
     /* All products have sums in a declared order, so that nothing that the net computes depends on

@@ -61,10 +61,14 @@ static void request_blobs(struct ls_layer *layer)
     const Lockstep__BatchNormParameter *p = param_of(layer);
     const struct ls_shape each = {.rank = 1, .dim = {state->channels}};
     const struct ls_shape one = {.rank = 1, .dim = {1}};
+    /* Zeros, which are no averages yet; where dummy data shall pass, averages of nothing. */
+    const Lockstep__FillerParameter *none =
+        layer->graph->dummy && !state->by_batch ? &ls_filler_one : NULL;
     layer->request[0] = (struct ls_blob_request){.name = "mean", .shape = each, .average = true};
-    layer->request[1] =
-        (struct ls_blob_request){.name = "variance", .shape = each, .average = true};
-    layer->request[2] = (struct ls_blob_request){.name = "factor", .shape = one, .average = true};
+    layer->request[1] = (struct ls_blob_request){
+        .name = "variance", .shape = each, .filler = none, .average = true};
+    layer->request[2] =
+        (struct ls_blob_request){.name = "factor", .shape = one, .filler = none, .average = true};
     layer->blobs = 3;
     state->mean = 0;
     state->variance = 1;

@@ -28,6 +28,9 @@ struct ls_net_definition {
     bool debug_info;               /* the same: blobs and gradients are measured */
     enum ls_average_precision average_precision; /* the same, of ap_version */
     bool class_figures;                          /* the same: show_per_class_result */
+    /* Its data are dummy data: without weights, layers that normalise by saved averages find a mean
+     * of 0 and a variance of 1. */
+    bool dummy;
     int32_t test_iter; /* of a solver's test net: batches to test; 0: every sample once */
     const Lockstep__NetParameter *all; /* with the layers of all states */
     /* Not 0: problems of reading it, which have been reported. Layers are damaged then

@@ -82,7 +82,7 @@ int ls_check_averages(const struct ls_store *store, const struct ls_graph *graph
                       struct ls_error *error)
 {
     int status = 0;
-    for (size_t i = 0; i < graph->op_count; i++) {
+    for (size_t i = 0; i < graph->op_count && !graph->dummy; i++) {
         const struct ls_op *op = graph->ops[i];
         if (op->kind == LS_OP_BATCH_NORM && op->attr.batch_norm.moments < 0 &&
             lacks_averages(store, op, graph->training))

@@ -357,6 +357,31 @@ static int forget_sizes(struct dummy *dummy, Lockstep__LayerParameter *layer)
     return failed ? ls_fail_memory(dummy->error, "dummy data") : 0;
 }
 
+/* Layers that normalise by saved averages, which random weights do not have. */
+static int tell_averages(const struct dummy *dummy)
+{
+    const Lockstep__NetParameter *net = dummy->definition->net;
+    size_t count = 0;
+    for (size_t i = 0; i < net->n_layer; i++) {
+        const Lockstep__BatchNormParameter *param = net->layer[i]->batch_norm_param;
+        count += param != NULL && param->use_global_stats;
+    }
+    if (count == 0 || dummy->options->tell == NULL)
+        return 0;
+    struct ls_text text = {0};
+    ls_text_format(&text,
+                   "%zu layer%s (%s) normalise%s by saved averages: mean 0 and variance 1, unless "
+                   "--weights brings others",
+                   count, count > 1 ? "s" : "",
+                   net->state->phase == LOCKSTEP__PHASE__TRAIN ? "train" : "test",
+                   count > 1 ? "" : "s");
+    const bool failed = text.failed;
+    if (!failed)
+        dummy->options->tell(dummy->options->user, text.data);
+    ls_text_free(&text);
+    return failed ? ls_fail_memory(dummy->error, "dummy data") : 0;
+}
+
 static int replace_all(struct dummy *dummy)
 {
     const Lockstep__NetParameter *net = dummy->definition->net;
@@ -382,7 +407,7 @@ static int replace_all(struct dummy *dummy)
         }
     for (size_t i = 0; replaced && i < net->n_layer; i++)
         LS_TRY(forget_sizes(dummy, net->layer[i]));
-    return 0;
+    return replaced ? tell_averages(dummy) : 0;
 }
 
 static int dummy_net(struct ls_net_definition *definition,
@@ -398,6 +423,7 @@ static int dummy_net(struct ls_net_definition *definition,
                           .input_count = input_count,
                           .error = error};
     size_t tops = 1;
+    definition->dummy = true;
     for (size_t i = 0; i < net->n_layer; i++)
         tops += net->layer[i]->n_top;
     dummy.labels = ls_alloc(tops, sizeof *dummy.labels);

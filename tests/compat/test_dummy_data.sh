@@ -56,6 +56,23 @@ says 0 "ip" time --solver classes_solver.prototxt --iterations 1
 exact classes
 exact classes --input data=6,1,20,30,label=6
 
+# A net that normalises by saved averages can be tried without any.
+cat >averages.prototxt <<'TEXT'
+layer { name: "data" type: "Data" top: "data" top: "label"
+  transform_param { crop_size: 12 mean_value: 1 }
+  data_param { source: "nowhere_lmdb" backend: LMDB batch_size: 10 } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "norm" type: "BatchNorm" bottom: "conv" top: "conv" batch_norm_param { use_global_stats: true } }
+layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
+  inner_product_param { num_output: 7 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+TEXT
+solver averages
+says 0 "1 layer (train) normalises by saved averages: mean 0 and variance 1, unless --weights" \
+    train --solver averages_solver.prototxt --dummy-data --snapshot-prefix averages
+exact averages
+
 # Sizes that the net fits: a pair of channels that share a layer, planes that are put back.
 cat >pairs.prototxt <<'TEXT'
 layer { name: "pair" type: "Data" top: "pair" top: "similar"
