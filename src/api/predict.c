@@ -261,6 +261,12 @@ static int check_predictable(const struct lockstep_model *model, const struct ls
     if (model->output_size == 0)
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
                        "the net has no output that belongs to a sample");
+    if (ls_prediction_output(model->prediction)->selected != NULL)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
+                       "predict a blob in front of the Filter layer, or test with an HDF5Output "
+                       "layer, which writes the samples that are left",
+                       "'%.200s' is not there for every sample: a Filter layer leaves some out",
+                       ls_prediction_output(model->prediction)->name);
     return check_one_size(model, error);
 }
 

@@ -39,7 +39,10 @@ static void hinge(const struct ls_defined_call *call)
     struct ls_loss_sums sums = count_samples(call->op);
     const int64_t classes = size_of(call->op->input[0]) / sums.samples;
     for (int64_t n = 0; n < sums.samples; n++) {
-        const int64_t class = ls_label_class((float)number(call, 1, n), classes);
+        const float label = (float)number(call, 1, n);
+        const int64_t class = ls_label_class(label, classes);
+        if (ls_label_ignored(label, attr->has_ignore, attr->ignore_label))
+            continue;
         sums.bad_label = sums.bad_label || class < 0;
         for (int64_t k = 0; k < classes; k++) {
             const double x = number(call, 0, n * classes + k);
@@ -59,11 +62,13 @@ static void hinge_backward(const struct ls_defined_call *call)
     const double factor = ls_loss_scale(attr, call->context);
     float *dx = call->out[0];
     for (int64_t n = 0; n < samples; n++) {
-        const int64_t class = ls_label_class((float)number(call, 1, n), classes);
+        const float label = (float)number(call, 1, n);
+        const int64_t class = ls_label_class(label, classes);
+        const bool ignored = ls_label_ignored(label, attr->has_ignore, attr->ignore_label);
         for (int64_t k = 0; k < classes; k++) {
             const double sign = k == class ? -1 : 1;
             const double part = 1 + sign * number(call, 0, n * classes + k);
-            const double slope = part <= 0 ? 0 : attr->squared ? 2 * part : 1;
+            const double slope = ignored || part <= 0 ? 0 : attr->squared ? 2 * part : 1;
             dx[n * classes + k] = (float)(sign * slope * factor);
         }
     }

@@ -262,11 +262,38 @@ static void pool_stochastic(const struct ls_defined_call *call)
     }
 }
 
+/* ---- Rows that are left out ------------------------------------------------------------------ */
+
+static void select_rows(const struct ls_defined_call *call)
+{
+    const float *x = call->in[0], *selected = call->op->inputs > 1 ? call->in[1] : NULL;
+    float *y = call->out[0];
+    for (int64_t i = 0; i < size_of(call->op->output[0]); i++)
+        y[i] = x[i] != 0 && (selected == NULL || selected[i] != 0) ? 1 : 0;
+}
+
+static void filter_rows(const struct ls_defined_call *call)
+{
+    const struct ls_op *op = call->op;
+    const int64_t rows = op->output[0]->shape.dim[0], each = size_of(op->output[0]) / rows;
+    const float *x = call->in[0], *selected = op->inputs > 1 ? call->in[1] : NULL;
+    float *y = call->out[0];
+    for (int64_t row = 0; row < rows; row++, x += each, y += each) {
+        if (selected == NULL || selected[row] != 0)
+            memcpy(y, x, (size_t)each * sizeof *y);
+        else
+            for (int64_t i = 0; i < each; i++)
+                y[i] = op->attr.left_out;
+    }
+}
+
 const struct ls_defined ls_defined_moves[LS_OP_KINDS] = {
     [LS_OP_PERMUTE] = {.run = permute, .moves = true},
     [LS_OP_IM2COL] = {.run = im2col, .moves = true},
     [LS_OP_COL2IM] = {.run = col2im, .scratch = col2im_scratch},
     [LS_OP_CONSTANT] = {.run = constant, .moves = true},
+    [LS_OP_SELECT] = {.run = select_rows, .moves = true},
+    [LS_OP_FILTER] = {.run = filter_rows, .moves = true},
     [LS_OP_EMBED] = {.run = embed},
     [LS_OP_EMBED_WEIGHTS] = {.run = embed_weights, .scratch = embed_weights_scratch},
     [LS_OP_POOLING] = {.run = pool_stochastic, .accepts = is_stochastic},

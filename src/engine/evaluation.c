@@ -8,6 +8,7 @@
 #include "engine/gather.h"
 #include "engine/rankings.h"
 #include "engine/read.h"
+#include "engine/row_files.h"
 #include "engine/run.h"
 #include "engine/sample_states.h"
 
@@ -41,28 +42,25 @@ static int evaluation_check_figures(const struct ls_pass *pass, struct ls_error 
     return 0;
 }
 
-int ls_evaluation_run(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t batches,
-                      int (*stop)(void *user), void *user, struct ls_totals *totals,
-                      struct ls_error *error)
+/* All batches, in groups; what they leave goes to `files`. */
+static int evaluation_run_batches(struct ls_pass *pass, struct ls_prefetcher *prefetcher,
+                                  int64_t batches, int (*stop)(void *user), void *user,
+                                  struct ls_row_files *files, int64_t *samples,
+                                  struct ls_error *error)
 {
-    int64_t at_once = ls_pass_batches(pass->net), samples = 0;
-    ls_read_begin_test(pass);
-    LS_TRY(ls_sample_states_clear(pass->states, error));
-    ls_rankings_begin(pass->rankings);
-    memset(pass->total, 0, pass->record_size * sizeof *pass->total);
-    for (size_t i = 0; i < ls_net_graph(pass->net)->normalizer_count; i++)
-        pass->normalizers[i] = 1; /* nothing is divided in a test phase before its end */
+    int64_t at_once = ls_pass_batches(pass->net);
     for (int64_t begin = 0; begin < batches; begin += at_once) {
         if (stop != NULL && stop(user))
             return LOCKSTEP_STOPPED;
         int64_t end = begin + at_once < batches ? begin + at_once : batches;
-        LS_TRY(evaluation_prepare(pass, begin, end, &samples, error));
+        LS_TRY(evaluation_prepare(pass, begin, end, samples, error));
         ls_pass_begin(pass, prefetcher, false);
         ls_run_pass(pass);
         LS_TRY(ls_pass_finish(pass, error));
         LS_TRY(ls_read_check(pass, error));
         LS_TRY(evaluation_check_figures(pass, error));
         LS_TRY(ls_sample_states_publish(pass, error));
+        ls_row_files_add(files, error);
         ls_read_add_tested(pass);
         LS_TRY(ls_rankings_add(pass, error));
         for (size_t i = 0; i < pass->wave_count; i++) {
@@ -72,7 +70,30 @@ int ls_evaluation_run(struct ls_pass *pass, struct ls_prefetcher *prefetcher, in
                 pass->total[k] += ls_pass_record(pass, batch->begin)[k];
         }
     }
-    LS_TRY(ls_rankings_conclude(pass, error));
+    return 0;
+}
+
+int ls_evaluation_run(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t batches,
+                      int (*stop)(void *user), void *user, struct ls_totals *totals,
+                      struct ls_error *error)
+{
+    struct ls_row_files files;
+    int64_t samples = 0;
+    ls_read_begin_test(pass);
+    LS_TRY(ls_sample_states_clear(pass->states, error));
+    ls_rankings_begin(pass->rankings);
+    memset(pass->total, 0, pass->record_size * sizeof *pass->total);
+    for (size_t i = 0; i < ls_net_graph(pass->net)->normalizer_count; i++)
+        pass->normalizers[i] = 1; /* nothing is divided in a test phase before its end */
+    ls_row_files_begin(&files, pass, error);
+    int status =
+        evaluation_run_batches(pass, prefetcher, batches, stop, user, &files, &samples, error);
+    if (status == 0)
+        status = ls_rankings_conclude(pass, error);
+    if (status == 0)
+        status = ls_row_files_write(&files, error);
+    ls_row_files_free(&files);
+    LS_TRY(status);
     *totals = (struct ls_totals){
         .record = pass->total, .normalizers = pass->normalizers, .samples = samples};
     return 0;

@@ -103,7 +103,7 @@ int ls_normalizers_find(struct ls_pass *pass, struct ls_error *error)
             count += (double)of->per_sample * (double)of->samples;
         }
         if (normalizer->record_offset >= 0)
-            count = pass->records[normalizer->record_offset];
+            count = pass->records[normalizer->record_offset] * (double)normalizer->each;
         pass->normalizers[i] = normalizer->none ? normalizer->fixed : count > 0 ? count : 1;
     }
     return 0;
@@ -136,6 +136,7 @@ void ls_normalizers_merge_count(struct ls_pass *pass, int sync)
     const struct ls_graph *graph = ls_net_graph(pass->net);
     int normalizer = graph->syncs[sync].normalizer;
     double count = normalizers_sum_counts(pass, 0, pass->unit_count,
-                                          graph->normalizers[normalizer].record_offset);
+                                          graph->normalizers[normalizer].record_offset) *
+                   (double)graph->normalizers[normalizer].each;
     pass->normalizers[normalizer] = count > 0 ? count : 1;
 }

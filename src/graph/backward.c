@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
 #include "graph/build.h"
-#include "ir/layer.h"
+#include "ir/filter.h"
 
-/* The gradient of a value that is a loss by itself: its weight, everywhere. */
+/* The gradient of a value that is a loss by itself: its weight, in every row that is there. */
 static void start_from_loss_weight(struct ls_graph *graph, struct ls_layer *layer, int top)
 {
     struct ls_value *value = layer->top[top];
@@ -13,7 +13,7 @@ static void start_from_loss_weight(struct ls_graph *graph, struct ls_layer *laye
     ls_op_out(graph, op, gradient);
     if (op != NULL)
         op->attr.loss.loss_weight = layer->loss_weight[top];
-    ls_graph_add_gradient(graph, value, gradient);
+    ls_graph_add_gradient(graph, value, ls_filter_fill_gradient(graph, value, gradient));
 }
 
 /* Whether a loss reaches one of the layer's tops, so that it has a backward pass at all. */

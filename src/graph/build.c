@@ -24,6 +24,7 @@
 #include "graph/sample_states.h"
 #include "graph/unknown_bottom.h"
 #include "ir/layer.h"
+#include "ir/filter.h"
 #include "layers/layers.h"
 
 struct blob {
@@ -211,8 +212,9 @@ static int emit_loss_weights(struct ls_layer *layer, struct ls_error *error)
             return ls_layer_fail(layer, error, NULL, "loss_weight", "set it to 0",
                                  "top '%s' does not belong to samples and cannot be a loss",
                                  ls_layer_top_name(layer, i));
+        struct ls_value *counted = ls_filter_fill(graph, layer->top[i], 0);
         struct ls_op *op = ls_graph_op(graph, LS_OP_SUM_LOSS);
-        ls_op_in(graph, op, layer->top[i]);
+        ls_op_in(graph, op, counted);
         if (op == NULL)
             return ls_fail_memory(error, "an op");
         op->attr.loss.loss_weight = layer->loss_weight[i];
@@ -261,6 +263,7 @@ static int set_up(struct builder *builder, struct ls_layer *layer)
                              "a %s layer mixes the samples of a batch, which is cut into "
                              "micro-batches here",
                              layer->type->type);
+    LS_TRY(ls_filter_check(layer, error));
     LS_TRY(layer->type->setup(layer, error));
     LS_TRY(ls_graph_attach_parameters(builder->graph, layer, error));
     LS_TRY(layer->type->forward(layer, error));
@@ -268,6 +271,7 @@ static int set_up(struct builder *builder, struct ls_layer *layer)
         return ls_fail_memory(error, "the graph");
     stop_gradient(layer);
     mark_mixed(builder->graph, values);
+    LS_TRY(ls_filter_hand_on(layer, values, error));
     LS_TRY(emit_loss_weights(layer, error));
     return ls_layer_check_types(layer, first, error);
 }

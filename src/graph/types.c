@@ -41,8 +41,6 @@ static void say_hint(const Lockstep__LayerParameter *layer, struct ls_text *hint
                     ls_fork_python_hint(layer->python_param->module, layer->python_param->layer));
     else if (same(type, "Python"))
         ls_text_add(hint, ls_fork_python_hint(NULL, NULL));
-    else if (ls_layer_type_hint(type) != NULL)
-        ls_text_add(hint, ls_layer_type_hint(type));
     else if (fork != NULL)
         ls_text_format(hint, "it is of %s: %s", fork->fork, fork->hint);
     else if (near != NULL)

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "ir/layer.h"
+#include "ir/filter.h"
 
 struct ls_graph *ls_graph_new(void)
 {
@@ -54,6 +55,7 @@ void ls_graph_free(struct ls_graph *graph)
     ls_free(graph->normalizers);
     ls_free(graph->syncs);
     ls_free(graph->sample_states);
+    ls_free(graph->row_files);
     ls_free(graph->groupings);
     ls_free(graph->gradients);
     ls_free(graph->owned);
@@ -297,12 +299,17 @@ int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr,
                                        .samples = graph->whole ? ls_value_sample_rows(x) / x->rows
                                                                : graph->samples,
                                        .record_offset = -1,
+                                       .each = 1,
                                        .none = mode == LS_NORM_NONE,
                                        .fixed = 1,
                                        .sync = -1};
     int index = (int)graph->normalizer_count++;
     if (mode == LS_NORM_WEIGHTS || (mode == LS_NORM_VALID && attr->has_ignore))
         count_labels(graph, attr, label, index, &normalizer);
+    else if (x->selected != NULL && mode != LS_NORM_NONE) {
+        normalizer.each = per_sample / x->rows;
+        count_labels(graph, &ls_selected_rows, x->selected, index, &normalizer);
+    }
     graph->normalizers[index] = normalizer;
     return index;
 }
@@ -325,7 +332,7 @@ int ls_graph_counted(struct ls_graph *graph, struct ls_op *op, int *offset)
     *offset = ls_graph_record(graph, 1);
     op->before = true;
     graph->normalizers[graph->normalizer_count] = (struct ls_normalizer){
-        .samples = graph->samples, .record_offset = *offset, .fixed = 1, .sync = -1};
+        .samples = graph->samples, .record_offset = *offset, .each = 1, .fixed = 1, .sync = -1};
     return (int)graph->normalizer_count++;
 }
 
@@ -399,4 +406,29 @@ void ls_graph_keep(struct ls_graph *graph, const struct ls_value *recalled, stru
     ls_op_in(graph, op, value);
     if (op != NULL)
         op->attr.sample_state = (int)state;
+}
+
+int ls_graph_collect(struct ls_graph *graph, const char *name, struct ls_value *value)
+{
+    struct ls_text full = {0};
+    ls_text_format(&full, "%s.%s", graph->emitting->name, name);
+    char *owned = full.failed ? NULL : ls_graph_own(graph, ls_copy_string(full.data));
+    ls_text_free(&full);
+    if (owned == NULL || value == NULL ||
+        !LS_GROW(graph->sample_states, graph->sample_state_count, graph->sample_state_capacity)) {
+        graph->failed = true;
+        return 0;
+    }
+    graph->sample_states[graph->sample_state_count++] =
+        (struct ls_sample_state){.name = owned, .layer = graph->emitting, .value = value};
+    ls_graph_keep(graph, value, value);
+    return (int)graph->sample_state_count - 1;
+}
+
+void ls_graph_row_file(struct ls_graph *graph, struct ls_row_file file)
+{
+    if (!LS_GROW(graph->row_files, graph->row_file_count, graph->row_file_capacity))
+        graph->failed = true;
+    else
+        graph->row_files[graph->row_file_count++] = file;
 }

@@ -64,6 +64,7 @@ struct ls_normalizer {
     int64_t samples;    /* how many samples contribute them to a micro-batch: those of the graph,
                            or 1, the batch, behind what mixes samples */
     int record_offset;  /* where COUNT_LABELS leaves its count; -1: per_sample says it all */
+    int64_t each;       /* what is counted stands for so many positions */
     bool none;          /* the divisor is `fixed` */
     double fixed;       /* 1, or what the definition gives */
     int sync;           /* the sync point that brings the count; -1: it is known before the pass */
@@ -74,7 +75,18 @@ struct ls_normalizer {
 struct ls_sample_state {
     const char *name; /* "rnn1.hidden": unique in the graph */
     const struct ls_layer *layer;
-    struct ls_value *value; /* what the previous window has left */
+    struct ls_value *value; /* what the previous window has left; or what is collected */
+};
+
+/* A file that a test writes rows to, those of all its samples in their order: an HDF5Output layer.
+ * They are collected as states per sample that nothing recalls. */
+enum { LS_ROW_FILE_TENSORS = 2 };
+struct ls_row_file {
+    const struct ls_layer *layer;
+    const char *path;
+    const char *dataset[LS_ROW_FILE_TENSORS]; /* "data", "label" */
+    int state[LS_ROW_FILE_TENSORS];           /* numbers of states */
+    int selected; /* that which is 0 for rows that are left out; -1: all are written */
 };
 
 /* A tensor that comes from outside with each micro-batch: a top of a Data or Input layer. */
@@ -108,6 +120,7 @@ struct ls_graph {
     bool whole;
     bool dummy; /* of dummy data: averages that are not there are a mean of 0, a variance of 1 */
     const struct ls_layer *mixer;      /* the first layer that does; NULL: none */
+    const struct ls_layer *mixing;     /* the last one that asked to */
     const Lockstep__NetParameter *net; /* (may be NULL) what the graph is made of */
     /* All products have sums in a declared order, so that nothing that the net computes depends on
      * the processor: every device gives the same bits (docs/numerics.md, sections 16 and 17). */
@@ -140,6 +153,8 @@ struct ls_graph {
     size_t sync_count, sync_capacity;
     struct ls_sample_state *sample_states;
     size_t sample_state_count, sample_state_capacity;
+    struct ls_row_file *row_files;
+    size_t row_file_count, row_file_capacity;
     int64_t *groupings; /* the sizes of groups that occur; 0: the whole batch */
     size_t grouping_count, grouping_capacity;
 
@@ -199,8 +214,8 @@ void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
 /* The divisor of a loss that divides as `attr` says: `per_sample` positions a sample of `x`
  * (BATCH_SIZE: rows, mostly 1), or, where labels must be counted (VALID with an ignored label;
  * WEIGHTS), a COUNT_LABELS op on `label` that runs before the pass; if the labels depend on learned
- * parameters it runs within, and a sync point follows. Returns the index; NONE, 0, after a failed
- * allocation.
+ * parameters it runs within, and a sync point follows. Where rows of `x` are left out those that
+ * are not are counted in the same way. Returns the index; NONE, 0, after a failed allocation.
  */
 int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr,
                         const struct ls_value *x, int64_t per_sample, struct ls_value *label);
@@ -225,6 +240,11 @@ struct ls_value *ls_graph_recall(struct ls_graph *graph, const char *name,
 /* What the next window finds there: `value` is like `recalled`, which ls_graph_recall has returned.
  * Once for each state. */
 void ls_graph_keep(struct ls_graph *graph, const struct ls_value *recalled, struct ls_value *value);
+
+/* Keeps `value`, which has samples, as a state that nothing recalls; its number. */
+int ls_graph_collect(struct ls_graph *graph, const char *name, struct ls_value *value);
+/* Registers a file (copied) that is written in tests. */
+void ls_graph_row_file(struct ls_graph *graph, struct ls_row_file file);
 
 /* ---- For layers: backward ------------------------------------------------------------------- */
 

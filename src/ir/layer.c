@@ -122,6 +122,7 @@ bool ls_layer_mix(const struct ls_layer *layer)
     struct ls_graph *graph = layer->graph;
     if (graph->mixer == NULL || graph->mixer->bottoms == 0) /* a source says less */
         graph->mixer = layer;
+    graph->mixing = layer;
     return graph->whole;
 }
 

@@ -52,6 +52,13 @@ struct ls_layer {
     void *state; /* the type's own, `state_size` zeroed bytes, freed with the graph */
 };
 
+/* What a layer makes of bottoms with rows that a Filter layer has left out (ir/filter.h). */
+enum ls_filtered {
+    LS_FILTERED_REFUSED,   /* it wants all rows */
+    LS_FILTERED_HANDED_ON, /* a row of its tops follows from the same row of its bottoms alone */
+    LS_FILTERED_COUNTED    /* the same, and in its figures it does not count them */
+};
+
 struct ls_layer_type {
     const char *type;      /* "Convolution" */
     const char *parameter; /* "convolution_param"; NULL: the layer takes none */
@@ -64,6 +71,7 @@ struct ls_layer_type {
     bool is_random;     /* its random numbers go by the layer's name */
     bool mixes_samples; /* always: its tops depend on other samples of the batch than their own
                            (see ls_layer_mix) */
+    enum ls_filtered filtered;
     /* Checks the definition against the bottoms (shapes, axes of samples) and fills `state`,
      * `request` and `blobs`. Reports all problems that it can see, with places. */
     int (*setup)(struct ls_layer *layer, struct ls_error *error);

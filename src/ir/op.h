@@ -425,6 +425,7 @@ struct ls_op {
         int sync;                       /* SYNC: index of a sync of the graph */
         int sample_state;               /* RECALL, KEEP: index of a state of the graph */
         int axis;                       /* SOFTMAX, CONCAT, SLICE */
+        float left_out;                 /* FILTER: what rows are that are not selected */
         struct ls_parameter *parameter; /* ACCUMULATE */
         struct ls_record_attr record;
         struct ls_multibox_attr multibox;

@@ -62,6 +62,9 @@ struct ls_value {
      * axis -1: the value mixes samples, or does not depend on them. */
     int sample_axis;
     int64_t rows;
+    /* By row along axis 0: 1, or 0 where a Filter layer leaves the row out, so that nothing may
+     * count it (ir/filter.h); NULL: all rows are there. */
+    struct ls_value *selected;
     bool learned;    /* depends on a parameter, or on a sync point: not known before the pass */
     bool needs_grad; /* some trained parameter is upstream, so its gradient is worth having */
     struct ls_parameter *parameter; /* LS_STORE_PARAMETER */

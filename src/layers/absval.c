@@ -18,6 +18,7 @@ const struct ls_layer_type ls_layer_absval = {
     .bottoms_max = 1,
     .tops_min = 1,
     .tops_max = 1,
+    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
     .forward = ls_activation_forward,
     .backward = ls_activation_backward,

@@ -12,6 +12,7 @@
  *                     with the highest score; counts (Lockstep's own)
  *
  * No gradient: it cannot be a loss. SPDX-License-Identifier: BSD-2-Clause */
+#include "ir/filter.h"
 #include "layers/common.h"
 
 enum {
@@ -132,9 +133,11 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
         make_class_top(layer);
     if (state->confusion_top != 0)
         make_confusion_top(layer);
+    struct ls_value *label = ls_filter_fill_labels(graph, layer->bottom[1], &state->attr.has_ignore,
+                                                   &state->attr.ignore_label);
     struct ls_op *op = ls_graph_op(graph, LS_OP_ACCURACY);
     ls_op_in(graph, op, layer->bottom[0]);
-    ls_op_in(graph, op, layer->bottom[1]);
+    ls_op_in(graph, op, label);
     if (op != NULL)
         op->attr.accuracy = state->attr;
     return 0;
@@ -154,6 +157,7 @@ const struct ls_layer_type ls_layer_accuracy = {
     .bottoms_max = 2,
     .tops_min = 1,
     .tops_max = 3,
+    .filtered = LS_FILTERED_COUNTED,
     .setup = setup,
     .forward = forward,
     .cost = cost,

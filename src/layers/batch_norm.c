@@ -17,6 +17,7 @@
  * 2015.)
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "ir/filter.h"
 #include "layers/normalize.h"
 
 static const Lockstep__BatchNormParameter *param_of(const struct ls_layer *layer)
@@ -98,6 +99,10 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     state->eps = p->eps;
     state->keep = p->moving_average_fraction;
     state->add = 1;
+    if (state->by_batch)
+        LS_TRY(ls_filter_refuse(layer, error,
+                                "its statistics are those of all samples of a batch (unless "
+                                "use_global_stats is true)"));
     LS_TRY(ls_normalize_begin(layer, error, state));
     request_blobs(layer);
     return fields;
@@ -132,6 +137,7 @@ static void cost(const struct ls_layer *layer, struct ls_cost *cost)
         .bottoms_max = 1,                                                                          \
         .tops_min = 1,                                                                             \
         .tops_max = 1,                                                                             \
+        .filtered = LS_FILTERED_HANDED_ON,                                                         \
         .setup = setup,                                                                            \
         .forward = forward,                                                                        \
         .backward = backward,                                                                      \

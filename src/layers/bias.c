@@ -50,6 +50,7 @@ const struct ls_layer_type ls_layer_bias = {
     .bottoms_max = 2,
     .tops_min = 1,
     .tops_max = 1,
+    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
     .forward = ls_factor_forward,
     .backward = ls_factor_backward,

@@ -84,6 +84,7 @@ static int selu_setup(struct ls_layer *layer, struct ls_error *error)
         .bottoms_max = 1,                                                                          \
         .tops_min = 1,                                                                             \
         .tops_max = 1,                                                                             \
+        .filtered = LS_FILTERED_HANDED_ON,                                                         \
         .setup = setup_,                                                                           \
         .forward = forward,                                                                        \
         .backward = backward,                                                                      \

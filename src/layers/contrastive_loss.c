@@ -41,6 +41,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(check_similar(layer, error));
     if (!isfinite(param->margin))
         return ls_layer_fail(layer, error, param, "margin", NULL, "margin must be a finite number");
+    static const float left_out[] = {0, 0, 1}; /* alike, and the same */
+    loss->left_out = left_out;
     loss->attr.normalization = LS_NORM_BATCH_SIZE;
     loss->attr.margin = param->margin;
     loss->attr.legacy = param->legacy_version;
@@ -55,7 +57,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     ls_loss_begin(layer, layer->state);
     struct ls_op *op = ls_graph_op(layer->graph, LS_OP_CONTRASTIVE_LOSS);
     for (int i = 0; i < 3; i++)
-        ls_op_in(layer->graph, op, layer->bottom[i]);
+        ls_op_in(layer->graph, op, loss->in[i]);
     if (op != NULL)
         op->attr.loss = loss->attr;
     return 0;
@@ -69,7 +71,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
         if (!layer->propagate[i])
             continue;
         struct ls_op *op =
-            ls_layer_emit_gradient(layer, i, LS_OP_CONTRASTIVE_LOSS_BACKWARD, layer->bottom, 3);
+            ls_layer_emit_gradient(layer, i, LS_OP_CONTRASTIVE_LOSS_BACKWARD, loss->in, 3);
         if (op == NULL)
             continue;
         op->attr.loss = loss->attr;
@@ -101,6 +103,7 @@ const struct ls_layer_type ls_layer_contrastive_loss = {
     .tops_max = 1,
     .auto_tops = 1,
     .is_loss = true,
+    .filtered = LS_FILTERED_COUNTED,
     .setup = setup,
     .forward = forward,
     .backward = backward,

@@ -88,6 +88,7 @@ const struct ls_layer_type ls_layer_convolution = {
     .bottoms_max = -1,
     .tops_min = 1,
     .tops_max = -1,
+    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
     .forward = ls_window_forward,
     .backward = ls_window_backward,

@@ -146,6 +146,7 @@ const struct ls_layer_type ls_layer_crop = {
     .bottoms_max = 2,
     .tops_min = 1,
     .tops_max = 1,
+    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
     .forward = forward,
     .backward = backward,

@@ -118,6 +118,7 @@ const struct ls_layer_type ls_layer_dropout = {
     .tops_min = 1,
     .tops_max = 1,
     .is_random = true,
+    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
     .forward = forward,
     .backward = backward,

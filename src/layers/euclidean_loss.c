@@ -12,6 +12,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     struct ls_loss *loss = layer->state;
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(ls_loss_check_bottoms(layer, error));
+    static const float left_out[LS_LOSS_BOTTOMS_MAX] = {0};
+    loss->left_out = left_out;
     loss->attr.normalization = LS_NORM_BATCH_SIZE;
     ls_loss_set_positions(loss, layer->bottom[0]->rows, 1);
     return ls_loss_check_sizes(layer, error);
@@ -33,8 +35,8 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
             continue;
         struct ls_loss side = *loss;
         side.attr.scale = i == 0 ? 1 : -1;
-        ls_loss_emit_backward(layer, &side, LS_OP_EUCLIDEAN_LOSS_BACKWARD, layer->bottom[0],
-                              layer->bottom[1], i);
+        ls_loss_emit_backward(layer, &side, LS_OP_EUCLIDEAN_LOSS_BACKWARD, loss->in[0], loss->in[1],
+                              i);
     }
     return 0;
 }
@@ -61,6 +63,7 @@ const struct ls_layer_type ls_layer_euclidean_loss = {
     .tops_max = 1,
     .auto_tops = 1,
     .is_loss = true,
+    .filtered = LS_FILTERED_COUNTED,
     .setup = setup,
     .forward = forward,
     .backward = backward,

@@ -39,10 +39,10 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
 
 static int backward(struct ls_layer *layer, struct ls_error *error)
 {
+    const struct ls_loss *loss = layer->state;
     LS_TRY(ls_loss_check_labels(layer, error));
     if (layer->propagate[0])
-        ls_loss_emit_backward(layer, layer->state, LS_OP_HINGE_LOSS_BACKWARD, layer->bottom[0],
-                              layer->bottom[1], 0);
+        ls_loss_emit_backward(layer, loss, LS_OP_HINGE_LOSS_BACKWARD, loss->in[0], loss->in[1], 0);
     return 0;
 }
 
@@ -67,6 +67,7 @@ const struct ls_layer_type ls_layer_hinge_loss = {
     .tops_max = 1,
     .auto_tops = 1,
     .is_loss = true,
+    .filtered = LS_FILTERED_COUNTED,
     .setup = setup,
     .forward = forward,
     .backward = backward,

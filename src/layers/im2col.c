@@ -96,6 +96,7 @@ const struct ls_layer_type ls_layer_im2col = {
     .bottoms_max = 1,
     .tops_min = 1,
     .tops_max = 1,
+    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
     .forward = forward,
     .backward = backward,

@@ -136,7 +136,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
                                   : ls_layer_make_side(layer, "prob", x);
     struct ls_op *op = ls_graph_op(graph, LS_OP_INFOGAIN_LOSS);
     for (int i = 0; i < layer->bottoms; i++)
-        ls_op_in(graph, op, layer->bottom[i]);
+        ls_op_in(graph, op, state->loss.in[i]);
     ls_op_out(graph, op, state->prob);
     if (op != NULL)
         op->attr.loss = state->loss.attr;
@@ -151,8 +151,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
         LS_TRY(ls_loss_check_unlearned(layer, error, 2));
     if (!layer->propagate[0] || layer->loss_weight[0] == 0)
         return 0;
-    struct ls_value *inputs[] = {state->prob, layer->bottom[1],
-                                 layer->bottoms > 2 ? layer->bottom[2] : NULL};
+    struct ls_value *inputs[] = {state->prob, state->loss.in[1], state->loss.in[2]};
     struct ls_op *op =
         ls_layer_emit_gradient(layer, 0, LS_OP_INFOGAIN_LOSS_BACKWARD, inputs, layer->bottoms);
     if (op != NULL)
@@ -175,6 +174,7 @@ const struct ls_layer_type ls_layer_infogain_loss = {
     .tops_max = 2,
     .auto_tops = 1,
     .is_loss = true,
+    .filtered = LS_FILTERED_COUNTED,
     .setup = setup,
     .forward = forward,
     .backward = backward,

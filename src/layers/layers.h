@@ -9,9 +9,6 @@
 const struct ls_layer_type *ls_layer_type_find(const char *name);
 /* The types that plugins have brought so far, in the order of loading: the index-th, or NULL. */
 const struct ls_layer_type *ls_layer_type_of_plugin(size_t index);
-/* For one of Caffe's types that is not there: what to use instead; NULL for any other name (types
- * of forks: schema/forks.h). */
-const char *ls_layer_type_hint(const char *name);
 /* All types, NULL-terminated, sorted by name. */
 extern const struct ls_layer_type *const ls_layer_types[];
 

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "ir/filter.h"
+
 /* The normalization that loss_param asks for; `normalize` is its older form, which counts only
  * where `normalization` is not given. */
 static enum ls_normalization mode_of(const Lockstep__LossParameter *param,
@@ -146,33 +148,60 @@ void ls_loss_set_positions(struct ls_loss *loss, int64_t outer, int64_t inner)
     loss->per_sample = rows_only ? outer : outer * inner;
 }
 
+/* Sets what the op takes. */
+static void take_bottoms(struct ls_layer *layer, struct ls_loss *loss)
+{
+    struct ls_loss_attr *attr = &loss->attr;
+    for (int i = 0; i < layer->bottoms && i < LS_LOSS_BOTTOMS_MAX; i++)
+        loss->in[i] = loss->left_out != NULL
+                          ? ls_filter_fill(layer->graph, layer->bottom[i], loss->left_out[i])
+                      : i == 1 ? ls_filter_fill_labels(layer->graph, layer->bottom[i],
+                                                       &attr->has_ignore, &attr->ignore_label)
+                               : layer->bottom[i];
+}
+
+/* What the sum is divided by, which the op counts unless it would count rows that are left out. */
+static struct ls_metric make_metric(struct ls_layer *layer, const struct ls_loss *loss)
+{
+    const struct ls_loss_attr *attr = &loss->attr;
+    const struct ls_value *x = layer->bottom[0];
+    struct ls_metric metric = {.entries = 1,
+                               .offset = attr->metric_offset,
+                               .divisor = loss->fixed,
+                               .count_offset = attr->metric_offset + 1};
+    if (attr->normalization == LS_NORM_NONE) {
+        metric.count_offset = -1;
+    } else if (x->selected != NULL &&
+               (attr->normalization == LS_NORM_FULL || attr->normalization == LS_NORM_BATCH_SIZE)) {
+        metric.count_offset = ls_filter_count(layer->graph, x);
+        metric.divisor = (double)(loss->per_sample / x->rows);
+    }
+    return metric;
+}
+
 void ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss)
 {
     struct ls_graph *graph = layer->graph;
     struct ls_loss_attr *attr = &loss->attr;
+    take_bottoms(layer, loss);
     attr->loss_weight = layer->loss_weight[0];
     attr->metric_offset = ls_graph_record(graph, 2);
     attr->normalizer = -1; /* without a gradient nothing is divided during the pass */
     if (graph->training && attr->loss_weight != 0)
         attr->normalizer =
-            ls_graph_normalizer(graph, attr, layer->bottom[0], loss->per_sample, layer->bottom[1]);
+            ls_graph_normalizer(graph, attr, layer->bottom[0], loss->per_sample, loss->in[1]);
     if (attr->normalizer >= 0 && loss->fixed != 0 && !graph->failed)
         graph->normalizers[attr->normalizer].fixed = loss->fixed;
     ls_layer_make_metric(layer, 0, 0);
-    bool divided = attr->normalization != LS_NORM_NONE;
-    ls_graph_metric(graph, layer, 0,
-                    (struct ls_metric){.entries = 1,
-                                       .offset = attr->metric_offset,
-                                       .divisor = loss->fixed,
-                                       .count_offset = divided ? attr->metric_offset + 1 : -1});
+    ls_graph_metric(graph, layer, 0, make_metric(layer, loss));
 }
 
 void ls_loss_emit(struct ls_layer *layer, struct ls_loss *loss, enum ls_op_kind kind)
 {
     ls_loss_begin(layer, loss);
     struct ls_op *op = ls_graph_op(layer->graph, kind);
-    ls_op_in(layer->graph, op, layer->bottom[0]);
-    ls_op_in(layer->graph, op, layer->bottom[1]);
+    ls_op_in(layer->graph, op, loss->in[0]);
+    ls_op_in(layer->graph, op, loss->in[1]);
     if (op != NULL)
         op->attr.loss = loss->attr;
 }

@@ -14,8 +14,16 @@
 
 #include "layers/common.h"
 
+enum { LS_LOSS_BOTTOMS_MAX = 4 };
+
 struct ls_loss {
     struct ls_loss_attr attr;
+    /* What its op takes: the bottoms, where rows that a Filter layer leaves out are such that they
+     * count nowhere. Set by ls_loss_begin. */
+    struct ls_value *in[LS_LOSS_BOTTOMS_MAX];
+    /* One for each bottom: numbers of such rows, of which loss and gradient are 0. NULL: bottom 1
+     * has labels, which are ignored there. */
+    const float *left_out;
     int64_t per_sample; /* what one sample contributes to the divisor, unless labels are counted */
     double fixed;       /* the divisor instead; 0: there is none */
 };
@@ -41,8 +49,8 @@ int ls_loss_check_sizes(const struct ls_layer *layer, struct ls_error *error);
  * modes divide. */
 void ls_loss_set_positions(struct ls_loss *loss, int64_t outer, int64_t inner);
 
-/* Reserves the record, asks for the divisor if there will be a gradient, makes top 0 the loss.
- * The layer's op, which comes after this, takes loss->attr. */
+/* Says what the op takes, reserves the record, asks for the divisor if there will be a gradient,
+ * makes top 0 the loss. The layer's op, which comes after this, takes loss->attr. */
 void ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss);
 
 /* ls_loss_begin and the op: kind(bottom 0, bottom 1), without a value as output. */
@@ -54,7 +62,8 @@ int ls_loss_check_labels(const struct ls_layer *layer, struct ls_error *error);
 /* The same for any other bottom that gets no gradient. */
 int ls_loss_check_unlearned(const struct ls_layer *layer, struct ls_error *error, int bottom);
 
-/* Emits gradient of bottom `bottom` = kind(first, second), scaled by loss weight and divisor. */
+/* Emits gradient of bottom `bottom` = kind(first, second), scaled by loss weight and divisor, which
+ * is 0 for rows that are left out. */
 void ls_loss_emit_backward(struct ls_layer *layer, const struct ls_loss *loss, enum ls_op_kind kind,
                            struct ls_value *first, struct ls_value *second, int bottom);
 

@@ -13,6 +13,7 @@
  *
  * Everingham et al., The PASCAL Visual Object Classes Challenge: a Retrospective (2015), section 4.
  * No gradient: it cannot be a loss. SPDX-License-Identifier: BSD-2-Clause */
+#include "ir/filter.h"
 #include "layers/common.h"
 
 enum { CLASSES_MAX = 1 << 20 }; /* the record of a micro-batch holds three numbers for each */
@@ -59,9 +60,11 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
                                            .overlaps = classes,
                                            .mean = top == 0});
     }
+    struct ls_value *label =
+        ls_filter_fill_labels(graph, layer->bottom[1], &attr->has_ignore, &attr->ignore_label);
     struct ls_op *op = ls_graph_op(graph, LS_OP_MEAN_IOU);
     ls_op_in(graph, op, layer->bottom[0]);
-    ls_op_in(graph, op, layer->bottom[1]);
+    ls_op_in(graph, op, label);
     if (op != NULL)
         op->attr.mean_iou = *attr;
     return 0;
@@ -81,6 +84,7 @@ const struct ls_layer_type ls_layer_mean_iou = {
     .bottoms_max = 2,
     .tops_min = 1,
     .tops_max = 2,
+    .filtered = LS_FILTERED_COUNTED,
     .setup = setup,
     .forward = forward,
     .cost = cost,

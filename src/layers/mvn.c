@@ -45,6 +45,7 @@ const struct ls_layer_type ls_layer_mvn = {
     .bottoms_max = 1,
     .tops_min = 1,
     .tops_max = 1,
+    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
     .forward = ls_sample_norm_forward,
     .backward = ls_sample_norm_backward,

@@ -319,6 +319,7 @@ const struct ls_layer_type ls_layer_pooling = {
     .bottoms_max = 1,
     .tops_min = 1,
     .tops_max = 2,
+    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
     .forward = forward,
     .backward = backward,

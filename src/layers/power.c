@@ -10,6 +10,7 @@
 #include <math.h>
 #include <sleef.h>
 
+#include "ir/filter.h"
 #include "layers/activation.h"
 
 static const Lockstep__PowerParameter *param_of(const struct ls_layer *layer)
@@ -35,6 +36,9 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(ls_activation_check(layer, error, p, "shift", p->shift));
     LS_TRY(power);
     LS_TRY(scale);
+    if (p->power < 0 || p->power != floorf(p->power)) /* of what rows that are left out hold */
+        LS_TRY(ls_filter_refuse(layer, error,
+                                "a power that is no whole number from 0 on may be none"));
     *attr = (struct ls_activation_attr){
         .function = LS_POWER, .power = p->power, .scale = p->scale, .shift = p->shift};
     if (!isfinite(p->power * p->scale))
@@ -73,6 +77,7 @@ const struct ls_layer_type ls_layer_power = {
     .bottoms_max = 1,
     .tops_min = 1,
     .tops_max = 1,
+    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
     .forward = forward,
     .backward = backward,

@@ -15,12 +15,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/filter.h"
 #include "layers/common.h"
 
 struct reduction {
     struct ls_reduction_attr attr;
     struct ls_shape top;
-    bool figure; /* mixes samples */
+    bool figure;            /* mixes samples */
+    struct ls_value *taken; /* figure: the bottom, with zeros where rows are left out */
 };
 
 static const Lockstep__ReductionParameter *param_of(const struct ls_layer *layer)
@@ -99,13 +101,18 @@ static int forward_figure(struct ls_layer *layer)
         state->attr.normalizer = ls_graph_normalizer(
             graph, &(struct ls_loss_attr){.normalization = mean ? LS_NORM_FULL : LS_NORM_NONE}, x,
             ls_value_sample_size(x), NULL);
+    struct ls_metric metric = {.entries = 1,
+                               .offset = state->attr.metric_offset,
+                               .count_offset = mean ? state->attr.metric_offset + 1 : -1};
+    if (mean && x->selected != NULL) {
+        metric.count_offset = ls_filter_count(graph, x);
+        metric.divisor = (double)(ls_value_sample_size(x) / x->rows);
+    }
+    state->taken = ls_filter_fill(graph, x, 0);
     ls_layer_make_metric(layer, 0, 0);
-    ls_graph_metric(graph, layer, 0,
-                    (struct ls_metric){.entries = 1,
-                                       .offset = state->attr.metric_offset,
-                                       .count_offset = mean ? state->attr.metric_offset + 1 : -1});
+    ls_graph_metric(graph, layer, 0, metric);
     struct ls_op *op = ls_graph_op(graph, LS_OP_REDUCE_LOSS);
-    ls_op_in(graph, op, x);
+    ls_op_in(graph, op, state->taken);
     if (op != NULL)
         op->attr.reduction = state->attr;
     return 0;
@@ -123,21 +130,39 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
+/* The gradient of a figure, which rows that are left out have none of. */
+static void backward_figure(struct ls_layer *layer)
+{
+    const struct reduction *state = layer->state;
+    struct ls_graph *graph = layer->graph;
+    enum ls_reduction method = state->attr.method;
+    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[0]);
+    struct ls_op *op = ls_graph_op(graph, LS_OP_REDUCE_LOSS_BACKWARD);
+    if (method == LS_REDUCE_ASUM || method == LS_REDUCE_SUMSQ)
+        ls_op_in(graph, op, state->taken);
+    ls_op_out(graph, op, dx);
+    if (op != NULL)
+        op->attr.reduction = state->attr;
+    ls_graph_add_gradient(graph, layer->bottom[0],
+                          ls_filter_fill_gradient(graph, layer->bottom[0], dx));
+}
+
 static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct reduction *state = layer->state;
     enum ls_reduction method = state->attr.method;
-    struct ls_value *inputs[2];
-    int count = 0;
     if (!layer->propagate[0])
         return 0;
-    if (!state->figure)
-        inputs[count++] = ls_graph_gradient(layer->graph, layer->top[0]);
+    if (state->figure) {
+        backward_figure(layer);
+        return 0;
+    }
+    struct ls_value *inputs[2] = {ls_graph_gradient(layer->graph, layer->top[0])};
+    int count = 1;
     if (method == LS_REDUCE_ASUM || method == LS_REDUCE_SUMSQ)
         inputs[count++] = layer->bottom[0];
-    enum ls_op_kind kind = state->figure ? LS_OP_REDUCE_LOSS_BACKWARD : LS_OP_REDUCE_BACKWARD;
-    struct ls_op *op = ls_layer_emit_gradient(layer, 0, kind, inputs, count);
+    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_REDUCE_BACKWARD, inputs, count);
     if (op != NULL)
         op->attr.reduction = state->attr;
     return 0;
@@ -164,6 +189,7 @@ const struct ls_layer_type ls_layer_reduction = {
     .bottoms_max = 1,
     .tops_min = 1,
     .tops_max = 1,
+    .filtered = LS_FILTERED_COUNTED,
     .setup = setup,
     .forward = forward,
     .backward = backward,

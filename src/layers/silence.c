@@ -21,6 +21,7 @@ const struct ls_layer_type ls_layer_silence = {
     .bottoms_min = 1,
     .bottoms_max = -1,
     .tops_max = 0,
+    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
     .forward = forward,
 };

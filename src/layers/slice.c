@@ -145,6 +145,7 @@ const struct ls_layer_type ls_layer_slice = {
     .bottoms_max = 1,
     .tops_min = 1,
     .tops_max = LS_OP_VALUES_MAX - 5, /* as many as a layer may have at all */
+    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
     .forward = forward,
     .backward = backward,

@@ -42,6 +42,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     if (!(isfinite(loss->attr.sigma2) && loss->attr.sigma2 >= FLT_MIN))
         return ls_layer_fail(layer, error, param, "sigma", NULL,
                              "sigma %g must be a number above 0", sigma);
+    static const float left_out[LS_LOSS_BOTTOMS_MAX] = {0};
+    loss->left_out = left_out;
     loss->attr.normalization = LS_NORM_BATCH_SIZE;
     ls_loss_set_positions(loss, layer->bottom[0]->rows, 1);
     return 0;
@@ -54,7 +56,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     ls_loss_begin(layer, layer->state);
     struct ls_op *op = ls_graph_op(layer->graph, LS_OP_SMOOTH_L1_LOSS);
     for (int i = 0; i < layer->bottoms; i++)
-        ls_op_in(layer->graph, op, layer->bottom[i]);
+        ls_op_in(layer->graph, op, loss->in[i]);
     if (op != NULL)
         op->attr.loss = loss->attr;
     return 0;
@@ -68,8 +70,8 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
     for (int i = 0; i < 2; i++) {
         if (!layer->propagate[i])
             continue;
-        struct ls_op *op = ls_layer_emit_gradient(layer, i, LS_OP_SMOOTH_L1_LOSS_BACKWARD,
-                                                  layer->bottom, layer->bottoms);
+        struct ls_op *op = ls_layer_emit_gradient(layer, i, LS_OP_SMOOTH_L1_LOSS_BACKWARD, loss->in,
+                                                  layer->bottoms);
         if (op == NULL)
             continue;
         op->attr.loss = loss->attr;
@@ -101,6 +103,7 @@ const struct ls_layer_type ls_layer_smooth_l1_loss = {
     .tops_max = 1,
     .auto_tops = 1,
     .is_loss = true,
+    .filtered = LS_FILTERED_COUNTED,
     .setup = setup,
     .forward = forward,
     .backward = backward,

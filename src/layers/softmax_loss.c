@@ -58,7 +58,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
                                   : ls_layer_make_side(layer, "prob", x);
     struct ls_op *op = ls_graph_op(graph, LS_OP_SOFTMAX_LOSS);
     ls_op_in(graph, op, x);
-    ls_op_in(graph, op, layer->bottom[1]);
+    ls_op_in(graph, op, state->loss.in[1]);
     ls_op_out(graph, op, state->prob);
     if (op != NULL)
         op->attr.loss = state->loss.attr;
@@ -83,7 +83,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
         return 0;
     if (layer->loss_weight[0] != 0)
         ls_loss_emit_backward(layer, &state->loss, LS_OP_SOFTMAX_LOSS_BACKWARD, state->prob,
-                              layer->bottom[1], 0);
+                              state->loss.in[1], 0);
     struct ls_value *dprob =
         layer->tops > 1 ? ls_graph_gradient(layer->graph, layer->top[1]) : NULL;
     if (dprob != NULL)
@@ -109,6 +109,7 @@ const struct ls_layer_type ls_layer_softmax_loss = {
     .tops_max = 2,
     .auto_tops = 1,
     .is_loss = true,
+    .filtered = LS_FILTERED_COUNTED,
     .setup = setup,
     .forward = forward,
     .backward = backward,

@@ -33,10 +33,12 @@
     LAYER(euclidean_loss)                                                                          \
     LAYER(eval_detection)                                                                          \
     LAYER(exp)                                                                                     \
+    LAYER(filter)                                                                                  \
     LAYER(flatten)                                                                                 \
     LAYER(gru)                                                                                     \
     LAYER(group_norm)                                                                              \
     LAYER(hdf5_data)                                                                               \
+    LAYER(hdf5_output)                                                                             \
     LAYER(hinge_loss)                                                                              \
     LAYER(im2col)                                                                                  \
     LAYER(image_data)                                                                              \
@@ -124,24 +126,5 @@ const struct ls_layer_type *ls_layer_type_find(const char *name)
     for (size_t i = 0; (type = ls_layer_type_of_plugin(i)) != NULL; i++)
         if (strcmp(type->type, name) == 0)
             return type;
-    return NULL;
-}
-
-/* Caffe's other types but Python, with what to do instead. */
-static const struct {
-    const char *name, *hint;
-} others[] = {
-    {"Filter",
-     "it drops rows by their values, so that shapes would depend on the data; loss_param { "
-     "ignore_label: -1 } leaves out rows whose label is -1, and labels that a selector (0 or 1) "
-     "makes -1 are selector * (label + 1) - 1, of Power and Eltwise layers (docs/caffe.md)"},
-    {"HDF5Output", "'extract_features' writes what a layer computes of every sample"},
-};
-
-const char *ls_layer_type_hint(const char *name)
-{
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(others[i].name, name) == 0)
-            return others[i].hint;
     return NULL;
 }

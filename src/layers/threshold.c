@@ -22,6 +22,7 @@ const struct ls_layer_type ls_layer_threshold = {
     .bottoms_max = 1,
     .tops_min = 1,
     .tops_max = 1,
+    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
     .forward = ls_activation_forward,
     .cost = ls_activation_cost,

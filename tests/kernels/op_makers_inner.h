@@ -37,6 +37,7 @@ void make_unpool(struct op_scene *scene);
 void make_argmax(struct op_scene *scene);
 void make_fill(struct op_scene *scene);
 void make_pick(struct op_scene *scene);
+void make_filter(struct op_scene *scene);
 void make_regions(struct op_scene *scene);
 void make_batch_norm(struct op_scene *scene);
 void make_normalize(struct op_scene *scene);

@@ -223,6 +223,23 @@ void make_pick(struct op_scene *scene)
     scene_out(scene, scene->op.kind == LS_OP_PICK ? y : x);
 }
 
+/* About half of the rows are selected. */
+void make_filter(struct op_scene *scene)
+{
+    const bool selects = scene->op.kind == LS_OP_SELECT;
+    const struct ls_shape x = scene_shape(scene, 1, selects ? 1 : 4);
+    const struct ls_shape rows = {1, {x.dim[0]}};
+    if (selects)
+        scene_labels(scene, x, -1, 1);
+    else
+        scene_in(scene, x, -1, 1);
+    if (scene_draw(scene, 0, 3) > 0)
+        scene_labels(scene, rows, 0, 1);
+    if (!selects)
+        scene->op.attr.left_out = (float)scene_draw(scene, 0, 1);
+    scene_out(scene, x);
+}
+
 /* Some lie outside of their picture, some begin behind their end. */
 static void put_regions(struct op_scene *scene, int64_t regions, const struct ls_shape *x)
 {

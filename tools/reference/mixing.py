@@ -77,12 +77,19 @@ def batch_reindex(layer, x, parameters, net):
     return [x[0][x[1].round().long()]]
 
 
+def filtered(layer, x, parameters, net):
+    """Rows whose selector is not 0, as Caffe's tops have them."""
+    chosen = x[-1].reshape(-1).round() != 0
+    return [one[chosen] for one in x[:-1]]
+
+
 def parameter(layer, x, parameters, net):
     return [parameters[0]]
 
 
 TYPES = {
     "BatchReindex": batch_reindex,
+    "Filter": filtered,
     "PSROIPooling": ps_roi_pooling,
     "Parameter": parameter,
     "ROIPooling": roi_pooling,

@@ -172,7 +172,7 @@ class Net:
                 x = [blobs[name] for name in layer.all("bottom")]
                 values = self.parameters_of(layer, x)
                 tops = layers.TYPES[layer.get("type")](layer, x, values, self)
-                if self.noise > 0:
+                if self.noise > 0 and layer.get("type") != "Filter":  # labels stay whole
                     tops = [top + self.noise * self.error(top) if top.is_floating_point() else top
                             for top in tops]
             blobs.update(zip(layer.all("top"), tops))

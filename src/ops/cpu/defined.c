@@ -61,6 +61,8 @@ DEFINED_KERNEL(permute, LS_OP_PERMUTE, LS_BITS_EXACT, "permute");
 DEFINED_KERNEL(im2col, LS_OP_IM2COL, LS_BITS_EXACT, "windows to columns");
 DEFINED_KERNEL(col2im, LS_OP_COL2IM, LS_BITS_DEFINED, "columns to windows");
 DEFINED_KERNEL(constant, LS_OP_CONSTANT, LS_BITS_EXACT, "constant");
+DEFINED_KERNEL(select_rows, LS_OP_SELECT, LS_BITS_EXACT, "select rows");
+DEFINED_KERNEL(filter_rows, LS_OP_FILTER, LS_BITS_EXACT, "filter rows");
 DEFINED_KERNEL(embed, LS_OP_EMBED, LS_BITS_DEFINED, "embed");
 DEFINED_KERNEL(embed_weights, LS_OP_EMBED_WEIGHTS, LS_BITS_DEFINED, "embed backward weights");
 DEFINED_KERNEL(region_loss, LS_OP_REGION_LOSS, LS_BITS_DEFINED, "region loss");

@@ -107,6 +107,8 @@
     K(im2col)                                                                                      \
     K(col2im)                                                                                      \
     K(constant)                                                                                    \
+    K(select_rows)                                                                                 \
+    K(filter_rows)                                                                                 \
     K(embed)                                                                                       \
     K(embed_weights)                                                                               \
     K(concat)                                                                                      \

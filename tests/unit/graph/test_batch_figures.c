@@ -74,7 +74,8 @@ static void refusals(void **state)
                   "'sum' is a figure of the whole batch");
     check_refused(NET "layer { name: 'a' type: 'ArgMax' bottom: 'ip' top: 'a' loss_weight: 1 }\n",
                   "an ArgMax layer has no gradient");
-    check_refused(NET "layer { name: 'f' type: 'Filter' bottom: 'ip' top: 'f' }\n", "Filter");
+    check_refused(NET "layer { name: 'f' type: 'Filter' bottom: 'ip' bottom: 'ip' top: 'f' }\n",
+                  "must be one number a sample");
 }
 
 /* A part that belongs to no group has zeros for a gradient. */

@@ -88,6 +88,8 @@ static void all_types(void **state)
         {LAYER("PReLU") XY, "4x3!", true, true},
         {LAYER("BatchReindex") "bottom: 'x' bottom: 'i' top: 'y'", "4x3! 7", true, true},
         {LAYER("BatchReindex") "bottom: 'x' bottom: 'i' top: 'y'", "4x3 7", true, false},
+        {LAYER("Filter") "bottom: 'x' bottom: 's' top: 'y'", "4x3! 4", true, true},
+        {LAYER("Filter") "bottom: 'x' bottom: 's' top: 'y'", "4x3 4", true, false},
         {LAYER("Parameter") "top: 'y' parameter_param { shape { dim: 4 } }", "", true, true},
         {LAYER("ROIPooling") "bottom: 'x' bottom: 'r' top: 'y' roi_pooling_param { pooled_h: 2 "
                              "pooled_w: 2 }",

@@ -124,12 +124,13 @@ static void describe(struct ls_text *text, struct ls_text *bottoms,
     const bool unit = strcmp(type->type, "LSTMUnit") == 0;
     const bool recurrent = unit || (type->parameter != NULL && n == 2 &&
                                     strcmp(type->parameter, "recurrent_param") == 0);
+    const bool filter = strcmp(type->type, "Filter") == 0;
     ls_text_format(text, "name: 'l' type: '%s' ", type->type);
     if (recurrent)
         add_sequences(bottoms, unit);
     for (int64_t i = 0; i < n; i++) {
         bool size = strcmp(type->type, "Crop") == 0 || strcmp(type->type, "Interp") == 0;
-        bool label = i == 1 && type->bottoms_max == 2 && !size;
+        bool label = (i == 1 && type->bottoms_max == 2 && !size) || (filter && i == n - 1);
         bool regions = i == 1 && strstr(type->type, "ROIPooling") != NULL && below(4) > 0;
         ls_text_format(text, "bottom: 'b%lld' ", (long long)i);
         if (recurrent)
@@ -150,6 +151,7 @@ static void describe(struct ls_text *text, struct ls_text *bottoms,
         assert_true(bottoms->length > first);
     }
     int64_t tops = type->tops_max < 0 ? (n > 0 ? n : 1) : type->tops_min + below(2);
+    tops -= filter ? 1 : 0;
     for (int64_t i = 0; i < tops && (type->tops_max < 0 || i < type->tops_max); i++)
         ls_text_format(text, "top: 't%lld' ", (long long)i);
     if (type->parameter == NULL || reads_data(type))
@@ -173,7 +175,7 @@ static bool is_particular(const struct ls_layer_type *type)
            strcmp(type->type, "DetectionEvaluate") == 0 ||
            strcmp(type->type, "EvalDetection") == 0 || strncmp(type->type, "Yolo", 4) == 0 ||
            strcmp(type->type, "Proposal") == 0 || strcmp(type->type, "DetectionOutput") == 0 ||
-           strcmp(type->type, "PriorBox") == 0;
+           strcmp(type->type, "PriorBox") == 0 || strcmp(type->type, "HDF5Output") == 0;
 }
 
 static bool is_possible(double number)

@@ -30,6 +30,7 @@
     "multibox_loss_param { num_classes: 3 } "
 #define DETECT "detection_output_param { num_classes: 3 keep_top_k: 2 } "
 #define ABSY   "bottom: 'a' bottom: 'b' bottom: 's' top: 'y' "
+#define OUTPUT "bottom: 'a' bottom: 'b' hdf5_output_param { file_name: 'f' } "
 #define EMBED  "embed_param { num_output: 5 input_dim: 7 } "
 #define ROI    "roi_pooling_param { pooled_h: 2 pooled_w: 3 } "
 #define PSROI  "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 } "
@@ -181,6 +182,13 @@ static const struct axes_case {
 
     ELEMENTWISE("Exp", ""),
 
+    {LAYER("Filter") ABY, "8x3/2 8/2", "8x3/2"},
+    {LAYER("Filter") ABY, "8x3/2 8", "no: must agree in axis 0"},
+    {LAYER("Filter") ABY, "8x3 8x2", "no: must be one number a sample"},
+    {LAYER("Filter") ABY, "3x8@1 8", "no: " NOT_IN_FRONT},
+    {LAYER("Filter") ABY, "8x3 1x8@1", "no: " NOT_IN_FRONT},
+    {LAYER("Filter") ABY, "8x3? 8", "no: " NOT_IN_FRONT},
+
     {LAYER("Flatten") XY, "8x3x2/2", "8x6/2"},
     {LAYER("Flatten") XY "flatten_param { axis: 0 end_axis: 1 }", "8x3x2/2", "24x2/6"},
     {LAYER("Flatten") XY "flatten_param { axis: 0 end_axis: 1 }", "5x8x2@1", "no: mix samples"},
@@ -194,6 +202,11 @@ static const struct axes_case {
     {LAYER("GRU") XCY RECURRENT, "5x8x3@1/2 5x8@1/2", "5x8x4@1/2!"},
     {LAYER("GRU") XCY RECURRENT, "8x5x3 8x5", "no: " SEQUENCES},
     {LAYER("GRU") XCY RECURRENT, "5x8x3? 5x8?", "no: " SEQUENCES},
+
+    {LAYER("HDF5Output") OUTPUT, "8x3/2 8/2", "no: this net is trained"},
+    {LAYER("HDF5Output") OUTPUT, "8x3/2 8", "no: must agree in axis 0"},
+    {LAYER("HDF5Output") OUTPUT, "3x8@1 8", "no: " NOT_IN_FRONT},
+    {LAYER("HDF5Output") OUTPUT, "8x3 8?", "no: " NOT_IN_FRONT},
 
     {LAYER("HingeLoss") XLY, "8x3/2 8/2", "figure"},
     {LAYER("HingeLoss") XLY, "8x3/2 4x2", "no: agree in axis 0"},

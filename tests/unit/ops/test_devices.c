@@ -48,6 +48,8 @@ static bool is_exact(const struct op_scene *scene)
     case LS_OP_CROP_BACKWARD:
     case LS_OP_ARGMAX:
     case LS_OP_FILL:
+    case LS_OP_SELECT:
+    case LS_OP_FILTER:
     case LS_OP_PICK:
     case LS_OP_PICK_BACKWARD:
     case LS_OP_REGION_MAX:

@@ -50,6 +50,7 @@ static const struct pair pairs[] = {
     {LS_OP_UPSAMPLE, LS_OP_UPSAMPLE_BACKWARD, {DY, END}, {0, END}},
     {LS_OP_UNPOOL, LS_OP_UNPOOL_BACKWARD, {DY, 1, END}, {0, END}},
     {LS_OP_CROP, LS_OP_CROP_BACKWARD, {DY, END}, {0, END}},
+    {LS_OP_FILTER, LS_OP_FILTER, {DY, 1, END}, {0, END}},
     {LS_OP_PICK, LS_OP_PICK_BACKWARD, {DY, 1, END}, {0, END}},
     {LS_OP_REGION_MAX, LS_OP_REGION_MAX_BACKWARD, {DY, Y1, 1, END}, {0, END}},
     {LS_OP_REGION_AVERAGE, LS_OP_REGION_AVERAGE_BACKWARD, {DY, 1, END}, {0, END}},
@@ -176,6 +177,8 @@ static bool is_suited(const struct op_scene *scene)
         for (int i = 0; i < scene->in[0]->shape.rank; i++)
             if (op->attr.order[op->attr.order[i]] != i)
                 return false;
+    if (kind == LS_OP_FILTER)
+        return op->attr.left_out == 0;
     if (kind == LS_OP_REGION_MAX)
         return op->outputs > 1;
     if (kind == LS_OP_ACTIVATION)
