@@ -73,6 +73,11 @@ static int open_resize(const struct ls_transform_options *options, struct ls_aug
     const Lockstep__ResizeParameter *p = options->param->resize_param;
     if (p == NULL)
         return 0;
+    if (options->definition != NULL &&
+        ls_definition_repeats(options->definition, options->param, "resize_param"))
+        return bad(options, &options->param->base, "resize_param", error,
+                   "keep one: all batches have pictures of one size here",
+                   "resize_param is given several times, as forks do that draw one for each batch");
     if (p->height < 1 || p->width < 1 || p->height > SIDE_MOST || p->width > SIDE_MOST)
         return bad(options, &p->base, p->has_height ? "height" : NULL, error, NULL,
                    "resize_param needs a height and a width of 1 to 16384");

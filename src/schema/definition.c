@@ -113,6 +113,12 @@ static uint32_t field_number(const void *message, const char *name)
     return field != NULL ? field->id : LS_FIELD_NONE;
 }
 
+bool ls_definition_repeats(const struct ls_definition *definition, const void *message,
+                           const char *field)
+{
+    return ls_places_find(definition->places, message, field_number(message, field), 1) != NULL;
+}
+
 const char *ls_place_index(const struct ls_definition *definition, const void *message,
                            const char *field, size_t index, char *buffer, size_t size)
 {

@@ -56,6 +56,11 @@ bool ls_definition_is_damaged(const struct ls_definition *definition, const void
 
 enum { LS_PLACE_MAX = 320 }; /* a buffer for a place, as in struct ls_problem */
 
+/* Whether a field that is given once here was given several times, as a fork does it
+ * (ls_fork_repeats); the first one is what the message has. */
+bool ls_definition_repeats(const struct ls_definition *definition, const void *message,
+                           const char *field);
+
 /* Where something stands, for messages to people: "net.prototxt:12:5" (line and column from 1).
  * `field` names a field of `message`; its first value counts. Without `field` (NULL), or if the
  * field was not given, the place is that of the message itself; without that, the file's name. A

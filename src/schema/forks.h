@@ -23,8 +23,8 @@ struct ls_fork_field {
 /* What is known of a field of a message, or NULL. */
 const struct ls_fork_field *ls_fork_field(const char *message, const char *field);
 
-/* Whether a fork gives a field several times that is given once here: the first counts, which is
- * enough to see that it is there, because data are refused where it is. */
+/* Whether a fork gives a field several times that is given once here: the first counts, so that the
+ * net can be planned; where it is used, ls_definition_repeats tells. */
 bool ls_fork_repeats(const char *message, const char *field);
 
 /* Whether a fork gives a list for a field that takes one value here, and that changes no number:

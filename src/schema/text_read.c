@@ -227,7 +227,8 @@ static int read_field(struct ls_text_reader *reader, ProtobufCMessage *message,
     struct ls_lexer *lexer = &reader->lexer;
     if (is_given(reader, message, field) &&
         ls_fork_repeats(message->descriptor->short_name, field->name))
-        return skip_value(reader);
+        return add_place(reader, message, field->id, 1, name) ? skip_value(reader)
+                                                              : no_memory(reader);
     if (is_given(reader, message, field)) {
         char place[LS_PLACE_MAX];
         ls_place(reader->definition, message, field->name, place, sizeof place);
