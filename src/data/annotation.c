@@ -124,7 +124,7 @@ static int read_group(struct visit *v, const struct ls_wire_field *message)
     while (ls_wire_next(&wire, &field))
         if (field.number == 1 && field.type == LS_WIRE_VARINT)
             class = read_number(&field);
-        else if (field.number <= 2 && field.type != LS_WIRE_BYTES)
+        else if (field.number == 1 || (field.number == 2 && field.type != LS_WIRE_BYTES))
             return bad(v, "a field of its group has another type");
     if (wire.damaged)
         return bad(v, "its group is cut off");

@@ -55,7 +55,8 @@ static double kept(double x)
 }
 
 /* Whether emit_constraint lets a box stay. */
-static bool stays(const struct ls_augment *a, const struct ls_box *part, const struct ls_box *box)
+static bool stays(const struct ls_augment *a, const struct ls_rectangle *part,
+                  const struct ls_rectangle *box)
 {
     if (!a->constrained)
         return true;
@@ -73,22 +74,23 @@ static bool stays(const struct ls_augment *a, const struct ls_box *part, const s
 }
 
 /* A box in sizes of the part; false: nothing of it is left. */
-static bool take_box(const struct ls_box *part, const struct ls_box *box, struct ls_box *out)
+static bool take_box(const struct ls_rectangle *part, const struct ls_rectangle *box,
+                     struct ls_rectangle *out)
 {
     const double width = part->xmax - part->xmin, height = part->ymax - part->ymin;
-    *out = (struct ls_box){
+    *out = (struct ls_rectangle){
         kept((box->xmin - part->xmin) / width), kept((box->ymin - part->ymin) / height),
         kept((box->xmax - part->xmin) / width), kept((box->ymax - part->ymin) / height)};
     return out->xmax > out->xmin && out->ymax > out->ymin;
 }
 
-static struct ls_box box_of(const float *row)
+static struct ls_rectangle box_of(const float *row)
 {
-    return (struct ls_box){(double)row[3], (double)row[4], (double)row[5], (double)row[6]};
+    return (struct ls_rectangle){(double)row[3], (double)row[4], (double)row[5], (double)row[6]};
 }
 
 /* fp32 may not have the difference of two numbers that double has. */
-static bool put_box(const struct ls_box *box, float *row)
+static bool put_box(const struct ls_rectangle *box, float *row)
 {
     row[3] = (float)box->xmin;
     row[4] = (float)box->ymin;
@@ -97,15 +99,15 @@ static bool put_box(const struct ls_box *box, float *row)
     return row[5] > row[3] && row[6] > row[4];
 }
 
-int64_t ls_augment_take_part(const struct ls_augment *a, const struct ls_box *part, float *boxes,
-                             int64_t count)
+int64_t ls_augment_take_part(const struct ls_augment *a, const struct ls_rectangle *part,
+                             float *boxes, int64_t count)
 {
     int64_t left = 0;
     for (int64_t i = 0; i < count; i++) {
         const float *from = boxes + LS_BOX_NUMBERS * i;
         float *to = boxes + LS_BOX_NUMBERS * left;
-        const struct ls_box box = box_of(from);
-        struct ls_box taken;
+        const struct ls_rectangle box = box_of(from);
+        struct ls_rectangle taken;
         if (!stays(a, part, &box) || !take_box(part, &box, &taken))
             continue;
         memmove(to, from, LS_BOX_NUMBERS * sizeof *to);
@@ -120,7 +122,7 @@ static void pad_boxes(const struct ls_sample_view *v, float *boxes, int64_t coun
     const double height = (double)v->out_height, width = (double)v->out_width;
     for (int64_t i = 0; i < count; i++) {
         float *row = boxes + LS_BOX_NUMBERS * i;
-        struct ls_box box = box_of(row);
+        struct ls_rectangle box = box_of(row);
         box.xmin = ((double)v->out_left + box.xmin * (double)v->scaled_width) / width;
         box.xmax = ((double)v->out_left + box.xmax * (double)v->scaled_width) / width;
         box.ymin = ((double)v->out_top + box.ymin * (double)v->scaled_height) / height;
@@ -185,16 +187,16 @@ static bool expand(const struct ls_augment *a, uint64_t key, uint64_t ordinal, i
 }
 
 /* The canvas in sizes of the picture. */
-static struct ls_box canvas_of(const struct ls_sample_view *v)
+static struct ls_rectangle canvas_of(const struct ls_sample_view *v)
 {
     const double height = (double)v->height, width = (double)v->width;
-    return (struct ls_box){-(double)v->left / width, -(double)v->top / height,
-                           (double)(v->canvas_width - v->left) / width,
-                           (double)(v->canvas_height - v->top) / height};
+    return (struct ls_rectangle){-(double)v->left / width, -(double)v->top / height,
+                                 (double)(v->canvas_width - v->left) / width,
+                                 (double)(v->canvas_height - v->top) / height};
 }
 
 /* A part of the canvas as whole pixels, and as a box again. */
-static struct ls_box take_pixels(const struct ls_box *part, struct ls_sample_view *v)
+static struct ls_rectangle take_pixels(const struct ls_rectangle *part, struct ls_sample_view *v)
 {
     const double height = (double)v->canvas_height, width = (double)v->canvas_width;
     v->y = (int64_t)(part->ymin * height);
@@ -209,8 +211,9 @@ static struct ls_box take_pixels(const struct ls_box *part, struct ls_sample_vie
         v->rows = v->canvas_height - v->y;
     if (v->columns > v->canvas_width - v->x)
         v->columns = v->canvas_width - v->x;
-    return (struct ls_box){(double)v->x / width, (double)v->y / height,
-                           (double)(v->x + v->columns) / width, (double)(v->y + v->rows) / height};
+    return (struct ls_rectangle){(double)v->x / width, (double)v->y / height,
+                                 (double)(v->x + v->columns) / width,
+                                 (double)(v->y + v->rows) / height};
 }
 
 void ls_augment_draw(const struct ls_augment *a, uint64_t key, uint64_t ordinal, bool random,
@@ -228,10 +231,10 @@ void ls_augment_draw(const struct ls_augment *a, uint64_t key, uint64_t ordinal,
     if (*count > 0)
         memcpy(boxes, row, (size_t)*count * LS_BOX_NUMBERS * sizeof *boxes);
     if (random && expand(a, key, ordinal, record[0], v)) {
-        const struct ls_box canvas = canvas_of(v);
+        const struct ls_rectangle canvas = canvas_of(v);
         *count = ls_augment_take_part(a, &canvas, boxes, *count);
     }
-    struct ls_box part;
+    struct ls_rectangle part;
     if (random && a->sampler != NULL &&
         ls_part_sampler_draw(a->sampler, key, ordinal, DRAW_PART, boxes, *count, &part)) {
         part = take_pixels(&part, v);

@@ -7,8 +7,8 @@
  * 1 to 3 are random, and happen in training only. Boxes go with the picture; those of which
  * nothing is left, or which emit_constraint leaves out, are dropped.
  *
- * Random choices are functions of a key, the ordinal of the sample and a number of the draw (ENUM
- * in augment.c), like those of data/transform.h, whose part this is.
+ * Random choices are functions of a key, the ordinal of the sample and a number of the draw (enum
+ * draw of augment.c), like those of data/transform.h, whose part this is.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DATA_AUGMENT_H
@@ -43,7 +43,7 @@ struct ls_augment {
 };
 
 /* A rectangle in sizes of a picture. */
-struct ls_box {
+struct ls_rectangle {
     double xmin, ymin, xmax, ymax;
 };
 
@@ -90,7 +90,7 @@ int ls_augment_picture(const struct ls_augment *augment, uint64_t key, uint64_t 
                        struct ls_record_tensor *out, struct ls_problem *problem);
 /* Takes boxes from a picture to a part of it, given in sizes of the picture: those of which nothing
  * is left, or which emit_constraint leaves out, are dropped. Returns how many are left. */
-int64_t ls_augment_take_part(const struct ls_augment *augment, const struct ls_box *part,
+int64_t ls_augment_take_part(const struct ls_augment *augment, const struct ls_rectangle *part,
                              float *boxes, int64_t count);
 
 #endif

@@ -127,8 +127,8 @@ static double between(const double range[2], uint64_t key, uint64_t ordinal, uin
     return range[0] + (double)ls_random_uniform(key, ordinal, element) * (range[1] - range[0]);
 }
 
-static struct ls_box draw_part(const struct sampler *s, uint64_t key, uint64_t ordinal,
-                               uint64_t element)
+static struct ls_rectangle draw_part(const struct sampler *s, uint64_t key, uint64_t ordinal,
+                                     uint64_t element)
 {
     const double scale = between(s->scale, key, ordinal, element), area = scale * scale;
     double aspect = between(s->aspect, key, ordinal, element + 1);
@@ -140,7 +140,7 @@ static struct ls_box draw_part(const struct sampler *s, uint64_t key, uint64_t o
     height = height < 1 ? height : 1;
     const double x = between((const double[]){0, 1 - width}, key, ordinal, element + 2);
     const double y = between((const double[]){0, 1 - height}, key, ordinal, element + 3);
-    return (struct ls_box){x, y, x + width, y + height};
+    return (struct ls_rectangle){x, y, x + width, y + height};
 }
 
 static double least(double a, double b)
@@ -158,7 +158,7 @@ static bool within(const struct limits *limits, double share)
     return !limits->given || (share >= limits->least && share <= limits->most);
 }
 
-static bool fits_box(const struct sampler *s, const struct ls_box *part, const float *row)
+static bool fits_box(const struct sampler *s, const struct ls_rectangle *part, const float *row)
 {
     const double xmin = (double)row[3], ymin = (double)row[4];
     const double xmax = (double)row[5], ymax = (double)row[6];
@@ -172,7 +172,7 @@ static bool fits_box(const struct sampler *s, const struct ls_box *part, const f
            within(&s->object, object > 0 ? shared / object : 0);
 }
 
-static bool fits(const struct sampler *s, const struct ls_box *part, const float *boxes,
+static bool fits(const struct sampler *s, const struct ls_rectangle *part, const float *boxes,
                  int64_t count)
 {
     if (!s->overlap.given && !s->part.given && !s->object.given)
@@ -186,7 +186,7 @@ static bool fits(const struct sampler *s, const struct ls_box *part, const float
 /* How many parts are found; number `wanted` of them, from 0, is *part. */
 static int64_t find(const struct ls_part_sampler *samplers, uint64_t key, uint64_t ordinal,
                     uint64_t element, const float *boxes, int64_t count, int64_t wanted,
-                    struct ls_box *part)
+                    struct ls_rectangle *part)
 {
     int64_t all = 0;
     for (int64_t i = 0; i < samplers->count; i++) {
@@ -196,7 +196,7 @@ static int64_t find(const struct ls_part_sampler *samplers, uint64_t key, uint64
             const uint64_t at = element + 4 * (uint64_t)trial;
             if (found >= s->most)
                 break;
-            const struct ls_box drawn = draw_part(s, key, ordinal, at);
+            const struct ls_rectangle drawn = draw_part(s, key, ordinal, at);
             if (!fits(s, &drawn, boxes, count))
                 continue;
             found++;
@@ -211,9 +211,10 @@ static int64_t find(const struct ls_part_sampler *samplers, uint64_t key, uint64
 }
 
 bool ls_part_sampler_draw(const struct ls_part_sampler *sampler, uint64_t key, uint64_t ordinal,
-                          uint64_t first, const float *boxes, int64_t count, struct ls_box *part)
+                          uint64_t first, const float *boxes, int64_t count,
+                          struct ls_rectangle *part)
 {
-    *part = (struct ls_box){0, 0, 1, 1};
+    *part = (struct ls_rectangle){0, 0, 1, 1};
     const int64_t found = find(sampler, key, ordinal, first + 1, boxes, count, -1, part);
     if (found == 0)
         return false;

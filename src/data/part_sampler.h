@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "data/augment.h"
 
-/* All that a layer says, checked. NULL and 0: there is no memory, or no sampler at all. */
+/* The samplers of a layer, which ls_part_sampler_check has accepted. NULL: there is no memory. */
 struct ls_part_sampler *ls_part_sampler_open(const Lockstep__AnnotatedDataParameter *param);
 void ls_part_sampler_free(struct ls_part_sampler *sampler);
 /* What is wrong with the numbers of a sampler: the message and the field of it, and why, or NULL.
@@ -20,7 +20,8 @@ const char *ls_part_sampler_check(const Lockstep__BatchSampler *sampler,
 /* Draws from element `first` on, four for each trial and one to choose. Each sampler tries to find
  * parts; one of all that are found becomes *part. False: none is. */
 bool ls_part_sampler_draw(const struct ls_part_sampler *sampler, uint64_t key, uint64_t ordinal,
-                          uint64_t first, const float *boxes, int64_t count, struct ls_box *part);
+                          uint64_t first, const float *boxes, int64_t count,
+                          struct ls_rectangle *part);
 
 enum { LS_PART_SAMPLERS = 64, LS_PART_TRIALS = 10000 /* that one can have */ };
 

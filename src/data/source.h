@@ -154,11 +154,12 @@ bool ls_record_shape_valid(const int64_t shape[3]);
 /* Whether records have an image, which is their first tensor then; and its channels, height and
  * width in the first record. */
 bool ls_source_has_image(const struct ls_source *source);
-bool ls_source_has_boxes(const struct ls_source *source);
 static inline const int64_t *ls_source_image(const struct ls_source *source)
 {
     return source->tensor[0].shape.dim;
 }
+/* Whether records have boxes, which are their second tensor then. */
+bool ls_source_has_boxes(const struct ls_source *source);
 /* For a type's open: records have an image, and one label. The label's info is returned. */
 void ls_source_add_image(struct ls_source *source);
 struct ls_tensor_info *ls_source_add_label(struct ls_source *source);

@@ -381,9 +381,9 @@ int ls_transform_boxes(const struct ls_transform *t, const struct ls_record_tens
     LS_TRY(shape_behind(t, resized, shape, problem));
     const struct window w = place_window(t, resized, shape, ordinal, augment);
     const double height = (double)w.height, width = (double)w.width;
-    const struct ls_box part = {(double)w.left / width, (double)w.top / height,
-                                (double)(w.left + w.columns) / width,
-                                (double)(w.top + w.rows) / height};
+    const struct ls_rectangle part = {(double)w.left / width, (double)w.top / height,
+                                      (double)(w.left + w.columns) / width,
+                                      (double)(w.top + w.rows) / height};
     count = ls_augment_take_part(&t->before, &part, out, count);
     if (draw_jitter(t, ordinal, augment).mirror)
         turn_boxes(out, count);

@@ -49,7 +49,7 @@ struct ls_transform {
     float *channel_mean; /* one for each channel, or NULL */
     uint64_t key;
     /* Where nothing is random: 0 is the centre; 1 to LS_VIEWS are the corners (top left, top right,
-     * bottom left, bottom right) and the centre, and the same from left to right. */
+     * bottom left, bottom right) and the centre, and the same mirrored. */
     int view;
 };
 enum { LS_VIEWS = 10 };

@@ -60,11 +60,6 @@ static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
     return layer->type != NULL && strcmp(layer->type, type) == 0;
 }
 
-static bool is_data(const Lockstep__LayerParameter *layer)
-{
-    return ls_data_layer_reads(layer);
-}
-
 /* Fills in the paths that a layer reads; how many there are. */
 static size_t list_sources(const Lockstep__LayerParameter *layer, const char *const **sources,
                            const char **one)
@@ -110,7 +105,7 @@ static bool is_wanted(struct dummy *dummy, size_t index)
         return !dummy->outside;
     if (is_named(dummy, layer))
         return true;
-    if (!is_data(layer))
+    if (!ls_data_layer_reads(layer))
         return false;
     dummy->missing[index] = find_missing(dummy, layer);
     return dummy->options->all || dummy->missing[index] != NULL;

@@ -319,6 +319,28 @@ static void bad_boxes_are_named(void **state)
         check_bad(&bad[i].box, bad[i].says);
 }
 
+/* A group whose label is no number, or whose box is none. */
+static void groups_of_other_fields_are_refused(void **state)
+{
+    (void)state;
+    for (uint32_t number = 1; number <= 2; number++) {
+        struct ls_text record = {0}, group = {0};
+        struct ls_annotation annotation;
+        struct ls_problem problem;
+        make_record(1, true, &record);
+        if (number == 1)
+            ls_wire_add_bytes(&group, number, "1", 1);
+        else
+            annotated_number(&group, number, 1);
+        annotated_message(&record, 3, &group);
+        assert_int_equal(
+            ls_annotation_read((const uint8_t *)record.data, record.length, &annotation, &problem),
+            LOCKSTEP_DATA);
+        assert_non_null(strstr(problem.message, "box 2: a field of its group has another type"));
+        ls_text_free(&record);
+    }
+}
+
 /* Boxes outside are dropped, those that reach outside are cut, those without size are dropped. */
 static void boxes_are_cut_to_the_picture(void **state)
 {
@@ -530,6 +552,7 @@ int main(void)
         cmocka_unit_test(samples_depend_on_their_ordinals_alone),
         cmocka_unit_test(tests_only_resize),
         cmocka_unit_test(bad_boxes_are_named),
+        cmocka_unit_test(groups_of_other_fields_are_refused),
         cmocka_unit_test(boxes_are_cut_to_the_picture),
         cmocka_unit_test(damaged_records_are_found),
         cmocka_unit_test(what_does_not_fit_is_refused),
