@@ -64,7 +64,7 @@ static void partial_and_drop_end_batches_with_the_epoch(void **state)
 static void updates_per_epoch_follow_last_batch(void **state)
 {
     (void)state;
-    struct ls_batching b = {1000, 300, 16, 1, LS_LAST_WRAP, 0, NULL, NULL};
+    struct ls_batching b = {1000, 300, 16, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL};
     assert_true(ls_batching_updates_per_epoch(&b) == 1000.0 / 300.0);
     b.last = LS_LAST_PARTIAL;
     assert_true(ls_batching_updates_per_epoch(&b) == 4);
@@ -77,7 +77,7 @@ static void updates_per_epoch_follow_last_batch(void **state)
 static void endless_data_have_no_last_batch(void **state)
 {
     (void)state;
-    struct ls_batching b = {INT64_MAX, 64, 8, 2, LS_LAST_PARTIAL, 0, NULL, NULL};
+    struct ls_batching b = {INT64_MAX, 64, 8, 2, LS_LAST_PARTIAL, 0, NULL, NULL, NULL};
     struct ls_batch batch[2];
     assert_int_equal(ls_batching_update(&b, 1000000, batch), 2);
     assert_int_equal(batch[1].ordinal, 2000001 * INT64_C(64));
@@ -261,22 +261,22 @@ static void the_default_micro_batch_suits_eight_workers(void **state)
 static void batchings_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
-    struct ls_batching good = {10, 4, 2, 1, LS_LAST_DROP, 0, NULL, NULL};
+    struct ls_batching good = {10, 4, 2, 1, LS_LAST_DROP, 0, NULL, NULL, NULL};
     assert_int_equal(ls_batching_check(&good, "here", NULL), 0);
-    struct ls_batching bad[] = {{10, 0, 2, 1, LS_LAST_WRAP, 0, NULL, NULL},
-                                {10, 4, 0, 1, LS_LAST_WRAP, 0, NULL, NULL},
-                                {10, 4, 2, 0, LS_LAST_WRAP, 0, NULL, NULL},
-                                {10, 11, 2, 1, LS_LAST_DROP, 0, NULL, NULL},
-                                {10, INT64_MAX / 2, 2, 4, LS_LAST_WRAP, 0, NULL, NULL}};
+    struct ls_batching bad[] = {{10, 0, 2, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL},
+                                {10, 4, 0, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL},
+                                {10, 4, 2, 0, LS_LAST_WRAP, 0, NULL, NULL, NULL},
+                                {10, 11, 2, 1, LS_LAST_DROP, 0, NULL, NULL, NULL},
+                                {10, INT64_MAX / 2, 2, 4, LS_LAST_WRAP, 0, NULL, NULL, NULL}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(ls_batching_check(&bad[i], "here", NULL), LOCKSTEP_DEFINITION);
-    struct ls_batching empty = {0, 4, 2, 1, LS_LAST_WRAP, 0, NULL, NULL};
+    struct ls_batching empty = {0, 4, 2, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL};
     assert_int_equal(ls_batching_check(&empty, "here", NULL), LOCKSTEP_DATA);
-    struct ls_batching many = {10, (1 << 20) + 1, 1, 1, LS_LAST_WRAP, 0, NULL, NULL};
+    struct ls_batching many = {10, (1 << 20) + 1, 1, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL};
     assert_int_equal(ls_batching_check(&many, "here", NULL), LOCKSTEP_DEFINITION);
     many.batch--;
     assert_int_equal(ls_batching_check(&many, "here", NULL), 0);
-    struct ls_batching mixed = {10, 4, 2, 1, LS_LAST_WRAP, 2, height_of, NULL};
+    struct ls_batching mixed = {10, 4, 2, 1, LS_LAST_WRAP, 2, height_of, NULL, NULL};
     assert_int_equal(ls_batching_check(&mixed, "here", NULL), LOCKSTEP_DEFINITION);
     mixed.group = 0;
     assert_int_equal(ls_batching_check(&mixed, "here", NULL), 0);

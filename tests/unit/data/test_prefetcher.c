@@ -120,7 +120,7 @@ static void any_threads_give_the_same_micro_batches(void **state)
     for (int k = 0; k < 3; k++)
         for (int threads = 1; threads <= 4; threads += 3)
             for (int workers = 1; workers <= 5; workers += 2) {
-                struct ls_batching batching = {RECORDS, 20, 3, 1 + k, last[k], 0, NULL, NULL};
+                struct ls_batching batching = {RECORDS, 20, 3, 1 + k, last[k], 0, NULL, NULL, NULL};
                 run_workers(batching, threads, (size_t)threads * 2000, workers, false);
             }
 }
@@ -129,7 +129,7 @@ static void any_threads_give_the_same_micro_batches(void **state)
 static void workers_may_hold_a_whole_update(void **state)
 {
     (void)state;
-    struct ls_batching batching = {RECORDS, 20, 1, 1, LS_LAST_WRAP, 0, NULL, NULL};
+    struct ls_batching batching = {RECORDS, 20, 1, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL};
     run_workers(batching, 1, 1, 3, true);
     run_workers(batching, 3, 1, 3, true);
 }
@@ -146,7 +146,7 @@ static void no_more_is_decoded_ahead_than_the_budget_allows(void **state)
     } table[] = {{1, 2, 0}, {1, 2, 2}, {1, 9, 9}, {3, 4, 2}, {3, 4, 4}, {3, 17, 17}};
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        struct ls_batching batching = {RECORDS, 20, 3, 1, LS_LAST_WRAP, 0, NULL, NULL};
+        struct ls_batching batching = {RECORDS, 20, 3, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL};
         struct fixture f;
         size_t slot = 0, samples = 0, threads = 0, held = 0;
         size_t memory = table[i].room == 0 ? 1 : (size_t)table[i].room * (SLOT + 1);
@@ -186,7 +186,7 @@ static void seeking_gives_the_micro_batches_of_that_update(void **state)
 {
     (void)state;
     struct fixture f;
-    struct ls_batching batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL, 0, NULL, NULL};
+    struct ls_batching batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL, 0, NULL, NULL, NULL};
     open_fixture(&f, batching, 3, 0, INT64_MAX);
     const int64_t places[] = {0, 5, 5, 2, 1000, 999, 0};
     for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
@@ -213,7 +213,7 @@ static void wrong_calls_are_refused(void **state)
 {
     (void)state;
     struct fixture f;
-    struct ls_batching batching = {RECORDS, 20, 10, 1, LS_LAST_WRAP, 0, NULL, NULL};
+    struct ls_batching batching = {RECORDS, 20, 10, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL};
     open_fixture(&f, batching, 1, 0, 3);
     const struct ls_prefetch_item *item, *again;
     assert_int_equal(ls_prefetcher_take(f.prefetcher, 0, 0, &item, NULL),
@@ -235,7 +235,7 @@ static void late_takers_get_more_slots(void **state)
     enum { UPDATES = 6 };
     (void)state;
     struct fixture f;
-    struct ls_batching batching = {RECORDS, 20, 10, 1, LS_LAST_WRAP, 0, NULL, NULL};
+    struct ls_batching batching = {RECORDS, 20, 10, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL};
     open_fixture(&f, batching, 2, 1, INT64_MAX);
     ls_prefetcher_seek(f.prefetcher, 0);
     for (int index = 1; index >= 0; index--)
@@ -275,13 +275,14 @@ static void a_bad_record_reaches_its_micro_batch_only(void **state)
                         "backend: NPY }",
                         file, ls_test_path("numbers.npy"));
     set = trial_dataset(layer, LOCKSTEP__PHASE__TRAIN, 1);
-    struct ls_prefetcher_options options = {.datasets = &set,
-                                            .dataset_count = 1,
-                                            .inputs = both,
-                                            .input_count = 2,
-                                            .batching = {10, 4, 2, 1, LS_LAST_WRAP, 0, NULL, NULL},
-                                            .updates_end = INT64_MAX,
-                                            .threads = 2};
+    struct ls_prefetcher_options options = {
+        .datasets = &set,
+        .dataset_count = 1,
+        .inputs = both,
+        .input_count = 2,
+        .batching = {10, 4, 2, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL},
+        .updates_end = INT64_MAX,
+        .threads = 2};
     struct ls_prefetcher *prefetcher;
     assert_int_equal(ls_prefetcher_open(&options, &prefetcher, NULL), 0);
     ls_prefetcher_seek(prefetcher, 0);
@@ -310,7 +311,7 @@ static void out_of_memory_is_an_error_and_loses_nothing(void **state)
         .dataset_count = 1,
         .inputs = both,
         .input_count = 2,
-        .batching = {RECORDS, 20, 5, 1, LS_LAST_WRAP, 0, NULL, NULL},
+        .batching = {RECORDS, 20, 5, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL},
         .updates_end = INT64_MAX,
         .threads = 2};
     int failures = 0;

@@ -53,8 +53,9 @@ static void each_share_reads_its_own_micro_batches_only(void **state)
     int total = 0, nothing = 0;
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
         for (int threads = 1; threads <= 3; threads += 2) {
-            struct fixture f = {.layer = digits_layer(),
-                                .batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL, 0, NULL, NULL}};
+            struct fixture f = {
+                .layer = digits_layer(),
+                .batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL, 0, NULL, NULL, NULL}};
             f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
             open_share(&f, shares[i], threads, 1);
             ls_prefetcher_seek(f.prefetcher, 0);
@@ -76,7 +77,7 @@ static void micro_batches_of_other_shares_are_refused(void **state)
     (void)state;
     const struct ls_share last = {3, 1, 4, false}, none = {0, 1, 8, false};
     struct fixture f = {.layer = digits_layer(),
-                        .batching = {RECORDS, 20, 5, 1, LS_LAST_WRAP, 0, NULL, NULL}};
+                        .batching = {RECORDS, 20, 5, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL}};
     const struct ls_prefetch_item *item;
     f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
     open_share(&f, last, 2, 0);
@@ -102,7 +103,7 @@ static void micro_batches_can_be_taken_in_any_order(void **state)
     (void)state;
     for (int threads = 1; threads <= 3; threads++) {
         struct fixture f = {.layer = digits_layer(),
-                            .batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL, 0, NULL, NULL}};
+                            .batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL, 0, NULL, NULL, NULL}};
         const struct ls_prefetch_item *item;
         f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
         open_share(&f, (struct ls_share){.any = true}, threads, 1);
@@ -158,9 +159,9 @@ static void prefetchers_share_one_room(void **state)
     enum { PREFETCHERS = 3, TURNS = 120 };
     (void)state;
     const struct ls_batching batching[PREFETCHERS] = {
-        {RECORDS, 20, 3, 1, LS_LAST_WRAP, 0, NULL, NULL},
-        {RECORDS, 7, 7, 2, LS_LAST_PARTIAL, 0, NULL, NULL},
-        {RECORDS, 40, 10, 1, LS_LAST_DROP, 0, NULL, NULL},
+        {RECORDS, 20, 3, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL},
+        {RECORDS, 7, 7, 2, LS_LAST_PARTIAL, 0, NULL, NULL, NULL},
+        {RECORDS, 40, 10, 1, LS_LAST_DROP, 0, NULL, NULL, NULL},
     };
     struct ls_prefetch_memory room = {0};
     struct fixture f[PREFETCHERS] = {{0}};
@@ -192,7 +193,7 @@ static void closing_at_any_time_ends_cleanly(void **state)
     (void)state;
     for (int k = 0; k < 30; k++) {
         struct fixture f;
-        struct ls_batching batching = {RECORDS, 20, 2, 1, LS_LAST_WRAP, 0, NULL, NULL};
+        struct ls_batching batching = {RECORDS, 20, 2, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL};
         open_fixture(&f, batching, 1 + k % 4, 0, INT64_MAX);
         if (k % 3 > 0)
             ls_prefetcher_seek(f.prefetcher, k);

@@ -20,7 +20,7 @@ static struct ls_sequence *must_open(const struct ls_batching *batching, struct 
 static void nothing_is_named_before_a_seek(void **state)
 {
     (void)state;
-    const struct ls_batching batching = {20, 4, 2, 1, LS_LAST_WRAP, 0, NULL, NULL};
+    const struct ls_batching batching = {20, 4, 2, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL};
     for (int any = 0; any < 2; any++) {
         struct ls_sequence_item item;
         struct ls_sequence *sequence =
@@ -44,8 +44,8 @@ static void shares_in_order_have_each_micro_batch_once(void **state)
     enum { UPDATES = 9, OWNERS = 3 };
     static const int last[] = {LS_LAST_WRAP, LS_LAST_PARTIAL, LS_LAST_DROP};
     for (int l = 0; l < 3; l++) {
-        const struct ls_batching batching = {53, 10,   3,   2, (enum ls_last_batch)last[l],
-                                             0,  NULL, NULL};
+        const struct ls_batching batching = {53, 10,   3,    2,   (enum ls_last_batch)last[l],
+                                             0,  NULL, NULL, NULL};
         int seen[UPDATES][16] = {{0}}, count[UPDATES];
         for (int owner = 0; owner < OWNERS; owner++) {
             struct ls_sequence *sequence =
@@ -84,7 +84,7 @@ static void shares_in_order_have_each_micro_batch_once(void **state)
 static void requests_are_named_first_come_first_served(void **state)
 {
     (void)state;
-    const struct ls_batching batching = {20, 8, 2, 1, LS_LAST_WRAP, 0, NULL, NULL};
+    const struct ls_batching batching = {20, 8, 2, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL};
     struct ls_sequence *sequence = must_open(&batching, (struct ls_share){.any = true}, INT64_MAX);
     struct ls_sequence_item item;
     ls_sequence_seek(sequence, 3);
@@ -131,7 +131,8 @@ static void seeking_far_ahead_finds_rare_updates(void **state)
     (void)state;
     /* Batches of four samples are one micro-batch; that of update FAR is three, for its sizes. */
     int64_t rare = FAR, n = 0, begin, end;
-    struct ls_batching batching = {INT64_MAX, 4, 4, 1, LS_LAST_WRAP, 0, sizes_that_change, &rare};
+    struct ls_batching batching = {INT64_MAX,         4,     4,   1, LS_LAST_WRAP, 0,
+                                   sizes_that_change, &rare, NULL};
     struct ls_micro micro[4];
     const struct ls_share share = {1, 1, 4, false};
     struct ls_sequence_item item;
@@ -165,7 +166,7 @@ static void sizes_that_cannot_be_read_end_it(void **state)
 {
     (void)state;
     int64_t bad = 9;
-    struct ls_batching batching = {40, 4, 2, 1, LS_LAST_WRAP, 0, sizes_that_fail, &bad};
+    struct ls_batching batching = {40, 4, 2, 1, LS_LAST_WRAP, 0, sizes_that_fail, &bad, NULL};
     struct ls_error *error = calloc(1, sizeof *error);
     for (int any = 0; any < 2; any++) {
         struct ls_sequence_item item;
@@ -196,7 +197,7 @@ static void sizes_that_cannot_be_read_end_it(void **state)
 static void out_of_memory_is_an_error(void **state)
 {
     (void)state;
-    const struct ls_batching batching = {20, 4, 2, 1, LS_LAST_WRAP, 0, NULL, NULL};
+    const struct ls_batching batching = {20, 4, 2, 1, LS_LAST_WRAP, 0, NULL, NULL, NULL};
     const struct ls_sequence_options options = {.batching = &batching, .updates_end = 5};
     int status = LOCKSTEP_RESOURCE, failures = -1;
     for (long n = 0; status != 0; n++, failures++) {
