@@ -29,7 +29,10 @@ struct ls_defined {
 /* What carries an op out; NULL: the device has kernels of its own for it. */
 const struct ls_defined *ls_defined_find(const struct ls_op *op);
 
-/* By kind. */
+/* What carries out ops of a kind, all that it accepts; NULL: nothing here does. */
+const struct ls_defined *ls_defined_of(enum ls_op_kind kind);
+
+/* By kind; ls_defined_of looks them up. */
 extern const struct ls_defined ls_defined_losses[LS_OP_KINDS], ls_defined_moves[LS_OP_KINDS],
     ls_defined_boxes[LS_OP_KINDS], ls_defined_regions[LS_OP_KINDS], ls_defined_yolo[LS_OP_KINDS],
     ls_defined_yolo_output[LS_OP_KINDS], ls_defined_proposal[LS_OP_KINDS],

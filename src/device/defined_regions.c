@@ -56,7 +56,7 @@ static void learn_nothing(const struct region_sample *sample, const struct ls_yo
     double best = 0;
     for (int64_t t = 0; t < attr->objects; t++) {
         struct ls_yolo_box truth;
-        if (ls_yolo_truth(sample->truths + t * LS_YOLO_TRUE_BOX, &truth))
+        if (ls_yolo_truth(sample->truths + t * LS_TRUE_BOX, &truth))
             best = fmax(best, ls_yolo_overlap(&box, &truth));
     }
     if (best <= (double)attr->threshold)
@@ -165,10 +165,10 @@ static bool learn_sample(const struct region_sample *sample)
         }
     for (int64_t t = 0; t < attr->objects; t++) {
         struct ls_yolo_box truth;
-        if (!ls_yolo_truth(sample->truths + t * LS_YOLO_TRUE_BOX, &truth))
+        if (!ls_yolo_truth(sample->truths + t * LS_TRUE_BOX, &truth))
             continue;
         const int64_t class =
-            ls_label_class(sample->truths[t * LS_YOLO_TRUE_BOX + 1] - 1, attr->classes);
+            ls_label_class(sample->truths[t * LS_TRUE_BOX + 1] - 1, attr->classes);
         const struct ls_yolo_cell cell = find_cell(sample, &truth);
         good = good && class >= 0;
         learn_place(sample, &cell, &truth);
@@ -191,7 +191,7 @@ static void region(const struct ls_defined_call *call)
                                                         .columns = x->dim[3],
                                                         .classes = attr->classes},
                                              .truths = (const float *)call->in[1] +
-                                                       n * attr->objects * LS_YOLO_TRUE_BOX,
+                                                       n * attr->objects * LS_TRUE_BOX,
                                              .slope = (float *)call->out[0] + n * size};
         sums.bad_label = !learn_sample(&sample) || sums.bad_label;
         for (int64_t i = 0; i < size; i++)

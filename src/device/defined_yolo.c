@@ -50,7 +50,7 @@ static void yolo_learn_nothing(const struct yolo_sample *sample, const struct ls
     double best = 0;
     for (int64_t t = 0; t < attr->objects; t++) {
         struct ls_yolo_box truth;
-        if (ls_yolo_truth(sample->truths + t * LS_YOLO_TRUE_BOX, &truth))
+        if (ls_yolo_truth(sample->truths + t * LS_TRUE_BOX, &truth))
             best = fmax(best, ls_yolo_overlap(&box, &truth));
     }
     if (best <= (double)attr->threshold)
@@ -152,7 +152,7 @@ static bool yolo_learn(const struct yolo_sample *sample)
             yolo_learn_nothing(sample, &cell);
         }
     for (int64_t t = 0; t < attr->objects; t++) {
-        const float *row = sample->truths + t * LS_YOLO_TRUE_BOX;
+        const float *row = sample->truths + t * LS_TRUE_BOX;
         struct ls_yolo_box truth;
         if (!ls_yolo_truth(row, &truth))
             continue;
@@ -192,7 +192,7 @@ static void yolo_loss(const struct ls_defined_call *call)
                                                       .columns = x->dim[3],
                                                       .classes = attr->classes},
                                            .truths = (const float *)call->in[1] +
-                                                     n * attr->objects * LS_YOLO_TRUE_BOX,
+                                                     n * attr->objects * LS_TRUE_BOX,
                                            .slope = (float *)call->out[0] + n * size};
         sums.bad_label = !yolo_learn(&sample) || sums.bad_label;
         for (int64_t i = 0; i < size; i++)

@@ -1,9 +1,6 @@
 /* Boxes as YOLO predicts them: each position of a plane has some, one for each anchor, in 5 +
  * `classes` numbers each, which are planes apart: x, y, width, height, object, classes.
  *
- * True boxes are rows [item, label, instance, xmin, ymin, xmax, ymax, difficult], a fixed number of
- * rows a sample; a row whose item or label is below 0 is empty.
- *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DEVICE_YOLO_BOXES_H
 #define LS_DEVICE_YOLO_BOXES_H
@@ -13,7 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LS_YOLO_TRUE_BOX = 8, LS_YOLO_OBJECT = 4, LS_YOLO_CLASSES = 5 };
+#include "device/boxes.h"
+
+enum { LS_YOLO_OBJECT = 4, LS_YOLO_CLASSES = 5 }; /* numbers of a cell */
 
 struct ls_yolo_box {
     double x, y, w, h; /* the centre, and the size */
@@ -86,13 +85,14 @@ static inline double ls_yolo_overlap(const struct ls_yolo_box *a, const struct l
     return width * height / (a->w * a->h + b->w * b->h - width * height);
 }
 
-/* Reads a row of a true box; false: the row is empty, or the box is. */
+/* Reads a row of a true box (device/boxes.h); false: the row is empty, or the box is. */
 static inline bool ls_yolo_truth(const float *row, struct ls_yolo_box *box)
 {
-    const double xmin = (double)row[3], ymin = (double)row[4];
-    const double xmax = (double)row[5], ymax = (double)row[6];
-    *box = (struct ls_yolo_box){(xmin + xmax) / 2, (ymin + ymax) / 2, xmax - xmin, ymax - ymin};
-    return row[0] >= 0 && row[1] >= 0 && box->w > 0 && box->h > 0;
+    const struct ls_box true_box = ls_true_box(row);
+    *box = (struct ls_yolo_box){(true_box.xmin + true_box.xmax) / 2,
+                                (true_box.ymin + true_box.ymax) / 2, true_box.xmax - true_box.xmin,
+                                true_box.ymax - true_box.ymin};
+    return ls_is_true_box(row) && box->w > 0 && box->h > 0;
 }
 
 /* Along an axis of `count` positions, that which a centre from 0 to 1 lies at; beyond the border

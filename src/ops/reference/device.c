@@ -72,21 +72,13 @@ static size_t defined_scratch(const struct ls_op *op)
 
 static const struct ls_compute ls_ref_defined = {.run = run_defined, .scratch = defined_scratch};
 
-static bool is_defined(enum ls_op_kind kind)
-{
-    return ls_defined_regions[kind].run != NULL || ls_defined_losses[kind].run != NULL ||
-           ls_defined_moves[kind].run != NULL || ls_defined_boxes[kind].run != NULL ||
-           ls_defined_yolo[kind].run != NULL || ls_defined_yolo_output[kind].run != NULL ||
-           ls_defined_proposal[kind].run != NULL || ls_defined_evaluation[kind].run != NULL;
-}
-
 static const struct ls_compute *compute_of(enum ls_op_kind kind)
 {
     static const struct ls_compute *const tables[] = {
         ls_ref_elements, ls_ref_losses,  ls_ref_norms,    ls_ref_recurrent,
         ls_ref_regions,  ls_ref_windows, ls_ref_gradients};
     const struct ls_compute *found = find(tables, sizeof tables / sizeof *tables, kind);
-    return found != NULL || !is_defined(kind) ? found : &ls_ref_defined;
+    return found == NULL && ls_defined_of(kind) != NULL ? &ls_ref_defined : found;
 }
 
 /* Whether the bits of an op are declared for all devices. */
