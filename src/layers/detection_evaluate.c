@@ -101,14 +101,10 @@ static int read_sizes(struct ls_layer *layer, struct ls_error *error,
         return ls_layer_fail(layer, error, param_of(layer), "name_size_file",
                              "leave it out: boxes are then compared in sizes of the picture",
                              "'%s': %s", name, reading.problems[0].message);
-    char *text = ls_alloc(size + 1, 1);
-    if (text == NULL) {
-        ls_free(data);
-        return ls_fail_memory(error, "sizes of pictures");
-    }
-    memcpy(text, data, size);
-    status = parse_sizes(layer, error, text, size, pictures);
-    ls_free(text);
+    status = memchr(data, '\0', size) == NULL
+                 ? parse_sizes(layer, error, data, size, pictures)
+                 : ls_layer_fail(layer, error, param_of(layer), "name_size_file", NULL,
+                                 "'%s' is not a text file", name);
     ls_free(data);
     return status;
 }

@@ -10,7 +10,7 @@
 int ls_evaluation_check(const struct ls_layer *layer, struct ls_error *error,
                         struct ls_evaluate_attr *attr);
 /* Makes the tops, the mean of the average precisions of the classes and (optional) those of each,
- * and emits the op. `message` has `field`, to blame where there are too many boxes. */
+ * and emits the op `kind`; `attr` gets the places of the ranking. */
 int ls_evaluation_forward(struct ls_layer *layer, struct ls_error *error, enum ls_op_kind kind,
                           struct ls_evaluate_attr *attr);
 

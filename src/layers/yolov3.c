@@ -5,8 +5,8 @@
  * in pairs, in pixels; `mask` says which are those of this one. With an anchor of p_w x p_h pixels
  * and `anchors_scale` pixels from one position to the next the box at column i, row j is
  *
- *   ((i + s(t_x)) / W, (j + s(t_y)) / H, p_w exp(t_w) / (W anchors_scale), p_h exp(t_h) / (H
- *   anchors_scale))
+ *   ((i + s(t_x)) / W, (j + s(t_y)) / H,
+ *    p_w exp(t_w) / (W anchors_scale), p_h exp(t_h) / (H anchors_scale)),
  *
  * centre and size in sizes of the image, s the logistic function. The second bottom has true boxes,
  * rows of 8 numbers (docs/caffe.md, "Boxes"), a fixed number a sample; classes begin at 1. A true
@@ -14,19 +14,21 @@
  * most, if it is one of this resolution; and to every other one of this resolution that overlaps it
  * by more than iou_thresh (1: to none). The slopes of a sample are
  *
- *   where a box belongs   t_x: -c (W x - i - s(t_x)), t_y alike; t_w: -c (log(w / anchor's w) -
- * t_w), t_h alike; c = coord_scale (2 - w h); t_o: -(1 - s(t_o)); score k: -class_scale ([k true]
- * (1 - e) + e / 2 - s(score)) elsewhere             t_o: s(t_o), unless the predicted box overlaps
- * a true one by more than `thresh`
+ *   where a box belongs   t_x: -c (W x - i - s(t_x)), t_y alike
+ *                         t_w: -c (log(w / anchor's w) - t_w), t_h alike
+ *                         t_o: -(1 - s(t_o))
+ *                         score k: -class_scale ([k true] (1 - e) + e / 2 - s(score))
+ *   elsewhere             t_o: s(t_o), unless the predicted box overlaps a true one by more
+ *                         than `thresh`
  *
- * with e = label_smooth_eps. Where two boxes belong to one cell the later one counts, but both
- * classes are true. The loss that is shown is the sum of the squares of the slopes, and the
- * gradient the slopes themselves; both are divided by N. With use_logic_gradient that of a box's
- * t_o is multiplied by object_scale, and the gradient of all but t_w and t_h by s (1 - s). This is
- * the yolov3_param of MobileNet-YOLO's fork of Caffe, in its last version; the first had no
- * iou_thresh and no label_smooth_eps, which is `iou_thresh: 1 label_smooth_eps: 0`. Its losses of
- * overlaps (iou_loss) and use_focal_loss are refused. (Redmon, Farhadi: YOLOv3, an incremental
- * improvement; 2018.)
+ * with c = coord_scale (2 - w h) and e = label_smooth_eps. Where two boxes belong to one cell the
+ * later one counts, but both classes are true. The loss that is shown is the sum of the squares of
+ * the slopes, and the gradient the slopes themselves; both are divided by N. With
+ * use_logic_gradient that of a box's t_o is multiplied by object_scale, and the gradient of all but
+ * t_w and t_h by s (1 - s). This is the yolov3_param of MobileNet-YOLO's fork of Caffe, in its last
+ * version; the first had no iou_thresh and no label_smooth_eps, which is `iou_thresh: 1
+ * label_smooth_eps: 0`. Its losses of overlaps (iou_loss) and use_focal_loss are refused. (Redmon,
+ * Farhadi: YOLOv3, an incremental improvement; 2018.)
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
@@ -106,7 +108,7 @@ static int check_anchors(const struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
-/* Fields that no rule reads are told. */
+/* Warns of fields that no rule reads. */
 static void note_unread(const struct ls_layer *layer)
 {
     const Lockstep__Yolov3Parameter *p = param_of(layer);

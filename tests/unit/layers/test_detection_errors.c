@@ -259,12 +259,31 @@ static void sizes_of_pictures_are_read(void **state)
     }
 }
 
+/* A zero byte would end the sizes early. */
+static void sizes_of_pictures_are_text(void **state)
+{
+    (void)state;
+    static const char content[] = "a 3 4\nb 5 6\0\nc 7 8\n";
+    char text[512];
+    struct one_layer one;
+    ls_test_write(ls_test_path("sizes"), content, sizeof content - 1);
+    snprintf(text, sizeof text,
+             LAYER("DetectionEvaluate") XL
+             "detection_evaluate_param { num_classes: 3 name_size_file: '%s' }",
+             ls_test_path("sizes"));
+    open_layer(&one, text, "10x6x7 10x3x8", false);
+    assert_int_equal(run_forward(&one), LOCKSTEP_DEFINITION);
+    assert_non_null(strstr(one.error.problems[0].message, "sizes' is not a text file"));
+    close_layer(&one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_errors),
         cmocka_unit_test(what_judges_a_test_is_refused_in_trainings),
         cmocka_unit_test(sizes_of_pictures_are_read),
+        cmocka_unit_test(sizes_of_pictures_are_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
