@@ -33,9 +33,9 @@ struct lockstep_model_options {
     double scale;
     int resize;
     const char *output; /* the blob that is predicted; NULL: what the net ends with */
-    /* Of pictures, the mean of ten predictions: of the four corners, the centre, and these from
-     * left to right. For nets without data layer whose pictures are larger than their input (mean,
-     * resize). */
+    /* Of pictures, the mean of ten predictions: of the four corners and the centre, and of these
+     * mirrored. For nets without a data layer, and pictures that are larger than the net's input
+     * (mean, resize). */
     int oversample;
 };
 LOCKSTEP_API void lockstep_model_options_init(struct lockstep_model_options *options);

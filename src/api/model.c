@@ -406,8 +406,7 @@ void lockstep_model_free(struct lockstep_model *model)
     ls_free(model);
 }
 
-/* ---- What it knows ----------------------------------------------------------------------------
- */
+/* ---- What it knows --------------------------------------------------------------------------- */
 
 const char *lockstep_model_class_name(const struct lockstep_model *model, size_t index)
 {

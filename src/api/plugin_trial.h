@@ -45,7 +45,9 @@ struct ls_plugin_check {
     struct ls_error *error;
 };
 
+/* How many elements a shape has. */
 size_t ls_plugin_elements(const struct lockstep_plugin_shape *shape);
+/* `hash` goes on with the bits of `count` tensors. */
 uint64_t ls_plugin_hash(const struct ls_plugin_numbers *numbers, int count, uint64_t hash);
 
 /* Sets up a layer for some samples of a batch; NULL after a report. */

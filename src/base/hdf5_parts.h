@@ -32,7 +32,7 @@ void ls_hdf5_leave(const struct ls_hdf5_call *call);
 /* Why the library's last call failed, in its own words. */
 enum { LS_HDF5_REASON = 200 };
 void ls_hdf5_reason(char reason[LS_HDF5_REASON]);
-/* The same of what cannot be read. */
+/* Fails with the file's status: `path` in it cannot be read, for that reason. */
 int ls_hdf5_fail_read(const struct ls_hdf5 *file, const char *path, struct ls_error *error);
 /* As ls_hdf5_kind, within the library. */
 enum ls_hdf5_kind ls_hdf5_find_kind(const struct ls_hdf5 *file, const char *path);

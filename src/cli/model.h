@@ -28,7 +28,7 @@ struct ls_cli_model_values {
                    "the same: the side that pictures get before their centre is cut out"),         \
         LS_CLI_ROW(LS_CLI_FLAG, "oversample", NULL, type, member.oversample, 0,                    \
                    "the same: the mean of ten predictions, of the corners and the\n"               \
-                   "centre, and of these from left to right"),                                     \
+                   "centre, and of these mirrored"),                                               \
         LS_CLI_ROW(LS_CLI_TEXT, "output", "BLOB", type, member.output, 0,                          \
                    "what is predicted, where the net ends with several blobs")
 

@@ -12,12 +12,13 @@ struct ls_leveldb_bytes {
     const uint8_t *at, *end;
 };
 
-/* A number of `count` bytes. */
+/* The number in `count` bytes. */
 uint64_t ls_leveldb_fixed(const uint8_t *p, int count);
-/* Take something from the front; false: it is not there. */
+/* These take something from the front; false: it is not there. Numbers have seven bits a byte; a
+ * small one fits in 32. */
 bool ls_leveldb_take_number(struct ls_leveldb_bytes *in, uint64_t *number);
 bool ls_leveldb_take_small(struct ls_leveldb_bytes *in, uint32_t *number);
-/* A size and as many bytes. */
+/* A small number and as many bytes. */
 bool ls_leveldb_take_bytes(struct ls_leveldb_bytes *in, struct ls_leveldb_bytes *part);
 
 #endif

@@ -53,7 +53,7 @@ int ls_leveldb_read(const struct ls_leveldb *db, size_t index, struct ls_buffer 
                     struct ls_buffer *block, const uint8_t **bytes, size_t *size,
                     struct ls_error *error);
 
-/* ---- For the files of this reader -------------------------------------------------------- */
+/* ---- For the files of this reader ------------------------------------------------------------ */
 
 /* A log is in blocks of this many bytes; parts of records have a head of their own in each. */
 enum { LS_LEVELDB_LOG_BLOCK = 32768, LS_LEVELDB_LOG_HEAD = 7, LS_LEVELDB_TRAILER = 5 };

@@ -7,6 +7,7 @@
 #include "data/leveldb_bytes.h"
 #include "data/leveldb_index.h"
 
+/* A log and what has been read of it; free `record`. */
 struct ls_leveldb_log {
     const char *path;
     const uint8_t *bytes;
@@ -17,6 +18,7 @@ struct ls_leveldb_log {
 
 /* The next record is in log->record; *found false: there is none. */
 int ls_leveldb_log_next(struct ls_leveldb_log *log, bool *found, struct ls_error *error);
+/* The bytes of the record that ls_leveldb_log_next has found. */
 struct ls_leveldb_bytes ls_leveldb_log_record(const struct ls_leveldb_log *log);
 
 #endif

@@ -6,9 +6,10 @@
 #include "data/picture.h"
 #include "data/source.h"
 
-/* Coordinates, widened by context_pad up to SIDE_MAX / 2 times, fit into an int. */
+/* Coordinates, widened by context_pad up to LS_WINDOWS_SIDE_MAX / 2 times, fit into an int. */
 enum { LS_WINDOWS_CHANNELS = 3, LS_WINDOWS_SIDE_MAX = 4096, LS_WINDOWS_COORDINATE_MAX = 1 << 17 };
 
+/* What the layer says, by the table of options (data/windows.c). */
 struct ls_windows_options {
     struct ls_option_files files;
     const char *root_folder, *mean_file;
@@ -16,8 +17,9 @@ struct ls_windows_options {
     double foreground, background, fraction;
 };
 
+/* A line of the file. */
 struct ls_labelled_window {
-    uint32_t picture;
+    uint32_t picture; /* its number among the paths */
     int32_t label;
     int32_t x1, y1, x2, y2; /* of its first and last pixels */
 };
@@ -29,6 +31,7 @@ struct ls_windows_kind {
     int64_t share; /* of each batch */
 };
 
+/* All that was read: the state of the source. */
 struct ls_labelled_windows {
     struct ls_windows_kind kind[2];
     char **path; /* of the pictures */

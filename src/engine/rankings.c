@@ -62,8 +62,10 @@ size_t ls_rankings_bytes(const struct ls_graph *graph, int64_t samples)
 
 void ls_rankings_begin(struct ls_rankings *rankings)
 {
-    for (size_t r = 0; rankings != NULL && r < rankings->count; r++)
-        rankings->ranked[r].count = 0, rankings->ranked[r].number = 0;
+    for (size_t r = 0; rankings != NULL && r < rankings->count; r++) {
+        rankings->ranked[r].count = 0;
+        rankings->ranked[r].number = 0;
+    }
 }
 
 /* ---- Lists ----------------------------------------------------------------------------------- */

@@ -155,8 +155,8 @@ static int64_t sources_count_batches(int64_t samples, int64_t batch, enum ls_las
     return last == LS_LAST_PARTIAL && samples % batch != 0 ? -1 : samples / batch;
 }
 
-/* Where epochs end, those of all data sets must end with the same batch; and where batches have
- * different sizes, no batch can be smaller than its like. */
+/* Where epochs end, those of all data sets must end with the same batch; and where batches of data
+ * sets differ in size, the last batch of an epoch must be as large as its others. */
 static int sources_check_pace(const struct ls_net *net, const Lockstep__LayerParameter *layer,
                               int index, struct ls_error *error)
 {

@@ -81,11 +81,12 @@ static const struct ls_fork_field fields[] = {
     /* what a Scale layer that follows does */
     IGNORED("BatchNormParameter", "filler", "Intel Caffe"),
     IGNORED("BatchNormParameter", "use_weight_bias", "Intel Caffe"),
-    /* what no rule of the loss reads */
+    /* what is written or shown beside the top */
     IGNORED("DetectionOutputParameter", "save_output_param", "SSD"),
     IGNORED("DetectionOutputParameter", "visualize", "SSD"),
     IGNORED("DetectionOutputParameter", "visualize_threshold", "SSD"),
     IGNORED("DetectionOutputParameter", "save_file", "SSD"),
+    /* what no rule of the loss reads */
     IGNORED("RegionLossParameter", "jitter", "YOLO"),
     IGNORED("RegionLossParameter", "absolute", "YOLO"),
     IGNORED("RegionLossParameter", "random", "YOLO"),
@@ -296,8 +297,7 @@ static const struct {
     {NULL, "ProposalLayer",
      "type: \"Proposal\" computes the same: its proposal_param has feat_stride and scale of "
      "param_str, and of the program's settings pre_nms_topn, post_nms_topn, nms_thresh and "
-     "min_size "
-     "(docs/caffe.md)"},
+     "min_size (docs/caffe.md)"},
     {NULL, "ProposalTargetLayer",
      "write it as a plugin that draws rois and their targets: --plugin FILE (docs/caffe.md)"},
     {NULL, "EuclideanLossLayer", "the type EuclideanLoss does the same"},

@@ -10,6 +10,7 @@
 
 enum { LS_DUMMY_INPUTS_MAX = 64 };
 
+/* One of them, read. */
 struct ls_dummy_input {
     char name[128];
     struct ls_shape shape;

@@ -12,11 +12,12 @@ struct ls_dummy_picture {
     double low, high; /* of random numbers */
 };
 
+/* What a data layer says about its pictures. */
 struct ls_dummy_picture ls_dummy_describe(const Lockstep__LayerParameter *layer);
 /* What an Input layer says of a top; rank 0: nothing. */
 struct ls_shape ls_dummy_input_shape(const Lockstep__LayerParameter *layer, size_t top);
 
-/* NULL: memory is out. */
+/* Messages in an arena; NULL: there is no memory. */
 Lockstep__BlobShape *ls_dummy_make_shape(struct ls_arena *arena, const struct ls_shape *shape);
 Lockstep__FillerParameter *ls_dummy_make_filler(struct ls_arena *arena, const char *type,
                                                 double low, double high);

@@ -117,7 +117,6 @@ void make_pair_loss(struct op_scene *scene)
         scene_out(scene, x);
 }
 
-/* Some rows are empty. */
 /* Rows of true boxes, some of them empty. */
 static void put_truths(struct op_scene *scene, int64_t samples, int64_t objects, int64_t classes)
 {

@@ -18,7 +18,8 @@ struct ls_text make_random_net(uint64_t seed);
  * samples of a batch. */
 struct ls_text make_random_caffe_net(uint64_t seed);
 
-/* The net of make_random_net with layers in FP32, in BF16, and in the precision of the solver, drawn too. */
+/* The net of make_random_net with layers in FP32, in BF16, and in the precision of the solver,
+ * drawn too. */
 struct ls_text make_random_mixed_net(uint64_t seed);
 
 #endif

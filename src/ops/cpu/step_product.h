@@ -20,12 +20,15 @@ struct ls_step_product {
     size_t b, result, rounded, end;
 };
 
+/* Plans products of the attribute's rows with as many `lines` of `terms` numbers. Scratch memory
+ * has `end` bytes of it. */
 struct ls_step_product ls_step_product_plan(const struct ls_recurrent_attr *attr, int64_t lines,
                                             int64_t terms);
-/* The weights w [G H, H]: forward lines are its rows, backward its columns. */
+/* Packs the weights w [G H, H] for all products that follow: forward lines are its rows, backward
+ * its columns. */
 void ls_step_product_weights(const struct ls_step_product *plan, const float *w, bool backward,
                              char *scratch);
-/* `bf16`: the rows are, else fp32. */
+/* Multiplies rows with the packed weights; `bf16`: the rows are bf16, else fp32. */
 void ls_step_product_multiply(const struct ls_step_product *plan, const void *rows, bool bf16,
                               char *scratch);
 /* Where the result of the last product lies: a row for each of the rows, `pitch` apart. */

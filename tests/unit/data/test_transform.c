@@ -133,7 +133,7 @@ static void run_trial(struct dice *dice)
         r.top = augment ? (int)ls_random_below(key, ordinal, 1, (uint32_t)room_h + 1) : room_h / 2;
         r.left = augment ? (int)ls_random_below(key, ordinal, 2, (uint32_t)room_w + 1) : room_w / 2;
     }
-    if (!augment && roll(dice, 2) == 0) { /* a corner or the centre, and from left to right */
+    if (!augment && roll(dice, 2) == 0) { /* a corner or the centre, also mirrored */
         static const bool low[] = {false, false, true, true}, right[] = {false, true, false, true};
         t.view = 1 + roll(dice, LS_VIEWS);
         r.mirror = t.view > 5;

@@ -90,13 +90,13 @@ static inline void resolve_loss_weights(struct ls_layer *layer)
         layer->loss_weight[i] = layer->definition->loss_weight[i];
 }
 
-/* Reads `text`, a LayerParameter, and prepares the layer; nothing of the layer's type runs yet. */
 /* Layers that judge a whole test are no part of trainings. */
 static inline bool is_for_tests(const char *text)
 {
     return strstr(text, "DetectionEvaluate") != NULL || strstr(text, "EvalDetection") != NULL;
 }
 
+/* Reads `text`, a LayerParameter, and prepares the layer; nothing of the layer's type runs yet. */
 static inline void open_layer(struct one_layer *one, const char *text, const char *bottoms,
                               bool training)
 {

@@ -56,10 +56,11 @@ static const struct layer_case cases[] = {
      "view(grad(y) > grad(y)); batch norm backward sums(grad(y) x - - - - > - -); sync point(); "
      "batch norm backward data(grad(y) x - - - - - > grad(x)); view(grad(x) > grad(x))"},
 
-    /* DeepLab and PSPNet. */
     /* Saved variances can do without eps. */
-    {NORM "batch_norm_param { eps: 0 use_global_stats: true }", "4x3x5x6", "4x3x5x6",
-     "mean 3~, variance 3~, factor 1~", "batch norm(x l.mean l.variance l.factor - - > y)", NULL},
+    {NORM "batch_norm_param { eps: 0 use_global_stats: true }", "4x3x5x6", "4x3x5x6", AVERAGES,
+     BY_AVERAGE "- - > y)", NULL},
+
+    /* DeepLab and PSPNet. */
     {BN, "4x3x5x6!", "4x3x5x6!", FORKS, BY_BATCH "l.scale l.bias > y)",
      "batch norm backward sums(grad(y) x - - - - > grad(l.scale) grad(l.bias)); "
      "accumulate(grad(l.scale)); accumulate(grad(l.bias)); sync point(); "
