@@ -144,7 +144,7 @@ static int check_record(struct ls_source *source, int64_t index, int64_t *label,
                         int64_t *most_boxes, struct ls_error *error)
 {
     const struct ls_datum_store *store = source->state;
-    struct ls_datum datum;
+    struct ls_datum datum = {0};
     int64_t shape[3] = {0}, boxes;
     const uint8_t *value;
     size_t bytes = 0, size;
@@ -262,7 +262,7 @@ int ls_datum_store_inspect(struct ls_source *source, const struct ls_source_opti
                            struct ls_error *error)
 {
     struct ls_datum_store *store = source->state;
-    struct ls_datum datum;
+    struct ls_datum datum = {0};
     int64_t first, boxes;
     const uint8_t *value;
     size_t bytes = 0, size;
@@ -334,7 +334,7 @@ int ls_datum_store_read(struct ls_source_reader *reader, int64_t index, uint32_t
     const struct ls_datum_store *store = reader->source->state;
     struct ls_record_tensor *image = &record->tensor[0];
     bool pixels = (wanted & LS_TENSOR(0)) != 0;
-    struct ls_datum datum;
+    struct ls_datum datum = {0};
     const uint8_t *value;
     size_t bytes = 0, size;
     LS_TRY(store->value(reader->source, reader, index, &value, &size, error));
