@@ -167,6 +167,9 @@ int ls_atomic_open(const char *path, struct ls_atomic_file **file, struct ls_err
     if (path[folder_length(path)] == '\0' || ls_is_directory(path))
         return ls_fail(error, LOCKSTEP_RESOURCE, path, "give the name of a file",
                        "cannot create: names a directory");
+    if (ls_is_special(path)) /* the rename would take its place */
+        return ls_fail(error, LOCKSTEP_RESOURCE, path, "give the name of a file",
+                       "cannot create: names a device or a pipe");
     struct ls_atomic_file *made = ls_alloc(1, sizeof *made);
     if (made == NULL)
         return ls_fail_memory(error, path);

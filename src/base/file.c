@@ -216,6 +216,12 @@ bool ls_is_directory(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool ls_is_special(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode);
+}
+
 char *ls_resolve_path(const char *path, const char *definition)
 {
     const char *slash = definition != NULL ? strrchr(definition, '/') : NULL;

@@ -50,6 +50,8 @@ void ls_file_forget(const struct ls_mapping *mapping, const void *bytes, size_t 
 
 bool ls_file_exists(const char *path);
 bool ls_is_directory(const char *path);
+/* Whether it is there and neither a file nor a directory: a device, a pipe, a socket. */
+bool ls_is_special(const char *path);
 /* Whether two paths, both of which are there, lead to one file. */
 bool ls_same_file(const char *a, const char *b);
 

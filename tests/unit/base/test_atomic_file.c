@@ -159,6 +159,29 @@ static void where_nothing_can_be_created_the_path_is_told(void **state)
 }
 
 /* A name near the limit of the file system still has a temporary one. */
+/* A rename would put a file where the device was, for all programs of the machine. */
+static void devices_and_pipes_stay_what_they_are(void **state)
+{
+    (void)state;
+    char pipe[1024], link[1024];
+    snprintf(pipe, sizeof pipe, "%s", ls_test_path("pipe"));
+    snprintf(link, sizeof link, "%s", ls_test_path("link"));
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(symlink(pipe, link), 0);
+    const char *const paths[] = {pipe, link};
+    for (int i = 0; i < 2; i++) {
+        struct ls_atomic_file *file;
+        struct stat before, after;
+        ls_error_clear(&error);
+        assert_int_equal(lstat(paths[i], &before), 0);
+        assert_int_equal(ls_atomic_open(paths[i], &file, &error), LOCKSTEP_RESOURCE);
+        assert_null(file);
+        assert_non_null(strstr(error.problems[0].message, "names a device or a pipe"));
+        assert_int_equal(lstat(paths[i], &after), 0);
+        assert_true(before.st_ino == after.st_ino && before.st_mode == after.st_mode);
+    }
+}
+
 static void names_near_the_limit_are_written(void **state)
 {
     (void)state;
@@ -432,6 +455,7 @@ int main(void)
         cmocka_unit_test_setup(what_was_written_can_be_put_right, setup),
         cmocka_unit_test_setup(an_abandoned_write_leaves_the_old_file, setup),
         cmocka_unit_test_setup(where_nothing_can_be_created_the_path_is_told, setup),
+        cmocka_unit_test_setup(devices_and_pipes_stay_what_they_are, setup),
         cmocka_unit_test_setup(names_near_the_limit_are_written, setup),
         cmocka_unit_test_setup(leftovers_of_others_are_left, setup),
         cmocka_unit_test_setup(two_writers_at_once_leave_one_whole_file, setup),
