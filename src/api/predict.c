@@ -405,6 +405,7 @@ int lockstep_model_predict_picture(struct lockstep_model *model, const char *pat
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     const size_t views = (size_t)count_views(model);
+    LS_TRY(check_one_size(model, inner)); /* before anything is decoded into `sample` */
     float *sample = ls_alloc_aligned(views * (size_t)model->input_size * sizeof *sample);
     float *seen = ls_alloc(views * model->output_size + 1, sizeof *seen);
     int status = sample == NULL || seen == NULL ? ls_fail_memory(inner, "a picture")
@@ -436,7 +437,7 @@ int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index, i
     LS_TRY(ls_reader_fetch_raw(model->reader, index, shape, pixels, label, inner));
     if (output == NULL)
         return 0;
-    LS_TRY(check_one_size(model, inner)); /* before anything is decoded into `sample` */
+    LS_TRY(check_one_size(model, inner)); /* as above */
     float *sample = ls_alloc_aligned((size_t)model->input_size * sizeof *sample);
     if (sample == NULL)
         return ls_fail_memory(inner, "a sample");

@@ -191,6 +191,10 @@ static void a_model_is_tested_on_sizes_and_refuses_to_predict(void **state)
         assert_int_equal(lockstep_model_predict(model, sample, 1, output, error),
                          LOCKSTEP_DEFINITION);
         SAYS(error, "model.prototxt", "predictions need samples of one size", "crop_size");
+        /* Before the picture is looked at: what it becomes may be larger than the room for it. */
+        assert_int_equal(lockstep_model_predict_picture(model, "none.png", output, error),
+                         LOCKSTEP_DEFINITION);
+        SAYS(error, "model.prototxt", "predictions need samples of one size", "crop_size");
     }
     lockstep_model_free(model);
     lockstep_error_free(error);
