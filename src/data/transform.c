@@ -238,11 +238,9 @@ static int check_record(const struct ls_transform *t, const int64_t record[3],
     bool same = record[1] == t->input[1] && record[2] == t->input[2];
     if (record[0] != t->input[0])
         what = "it has another number of channels than the first record";
-    else if (same)
-        return 0;
-    else if (t->crop == 0 && !t->varies)
+    else if (!same && t->crop == 0 && !t->varies)
         what = "it has another height or width than the first record, and there is no crop";
-    else if (t->mean != NULL)
+    else if (!same && t->mean != NULL)
         what = "it has another height or width than the mean file";
     else if (record[1] + 2 * t->pad < t->crop || record[2] + 2 * t->pad < t->crop)
         what = "it is smaller than the crop";

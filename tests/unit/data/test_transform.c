@@ -290,6 +290,34 @@ static void parameters_that_make_no_sense_are_refused(void **state)
     must_fail(&p, LOCKSTEP_DEFINITION, "0 <= lower <= upper");
 }
 
+/* Where records differ in size the first one is checked as all others are. */
+static void a_first_record_smaller_than_the_crop_is_refused(void **state)
+{
+    (void)state;
+    static const int64_t sides[][2] = {{8, 10}, {8, 30}, {30, 10}, {12, 12}};
+    static uint8_t pixels[30 * 30];
+    static float sample[12 * 12];
+    Lockstep__TransformationParameter p = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT;
+    struct ls_transform t;
+    struct ls_transform_options options = {
+        .param = &p, .layer = "data", .record = {1, 8, 10}, .varies = true};
+    p.crop_size = 12;
+    assert_int_equal(ls_transform_open(&options, &t, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        for (int augment = 0; augment < 2; augment++) {
+            struct ls_augment_room none = {.row = {0}};
+            struct ls_problem problem;
+            const struct ls_record_tensor record = {
+                .data = pixels, .type = LS_U8, .shape = {3, {1, sides[i][0], sides[i][1]}}};
+            const int status =
+                ls_transform_apply(&t, &record, NULL, 0, augment, &none, sample, &problem);
+            assert_int_equal(status, i < 3 ? LOCKSTEP_DATA : 0);
+            if (status != 0)
+                assert_string_equal(problem.message, "it is smaller than the crop");
+        }
+    ls_transform_free(&t);
+}
+
 static void mean_files_are_read_and_checked(void **state)
 {
     (void)state;
@@ -360,6 +388,7 @@ int main(void)
         cmocka_unit_test(random_draws_are_uniform),
         cmocka_unit_test(a_constant_picture_standardizes_to_zero),
         cmocka_unit_test(parameters_that_make_no_sense_are_refused),
+        cmocka_unit_test(a_first_record_smaller_than_the_crop_is_refused),
         cmocka_unit_test(mean_files_are_read_and_checked),
         cmocka_unit_test(shapes_of_no_picture_are_refused),
     };
