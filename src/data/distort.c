@@ -16,6 +16,8 @@ enum draw {
     DRAW_ORDER = 9
 };
 
+static const float DELTA_MOST = 1e6F;
+
 /* ---- Parameters ------------------------------------------------------------------------------ */
 
 static bool is_share(float x)
@@ -37,10 +39,11 @@ const char *ls_distortion_check(const Lockstep__DistortionParameter *p, const ch
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
         if (!is_share(shares[i].value))
             return shares[i].field;
-    *why = "must be a finite number of at least 0";
-    if (!(p->brightness_delta >= 0) || !isfinite(p->brightness_delta))
+    /* Twice the number must be finite, too. */
+    *why = "must be a number from 0 to 1000000";
+    if (!(p->brightness_delta >= 0 && p->brightness_delta <= DELTA_MOST))
         return "brightness_delta";
-    if (!(p->hue_delta >= 0) || !isfinite(p->hue_delta))
+    if (!(p->hue_delta >= 0 && p->hue_delta <= DELTA_MOST))
         return "hue_delta";
     *why = "must be a finite number, at least contrast_lower, which is at least 0";
     if (!(p->contrast_lower >= 0) || !(p->contrast_upper >= p->contrast_lower) ||

@@ -131,6 +131,12 @@ static void numbers_are_checked(void **state)
     p.hue_delta = -1;
     assert_string_equal(ls_distortion_check(&p, &why), "hue_delta");
     p.hue_delta = 1;
+    p.brightness_delta = 2e38F;
+    assert_string_equal(ls_distortion_check(&p, &why), "brightness_delta");
+    p.brightness_delta = 32;
+    p.hue_delta = 2e38F; /* twice that is infinite */
+    assert_string_equal(ls_distortion_check(&p, &why), "hue_delta");
+    p.hue_delta = 1;
     p.saturation_lower = 2;
     assert_string_equal(ls_distortion_check(&p, &why), "saturation_upper");
 }
