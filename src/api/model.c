@@ -269,9 +269,10 @@ static void tell_ignored(struct lockstep_model *model)
 static int load_weights(struct lockstep_model *model, const char *weights, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(model->net);
+    const enum ls_weights_use use = model->blob != NULL ? LS_WEIGHTS_PART : LS_WEIGHTS_COMPUTE;
     char *classes = NULL;
     int status =
-        ls_load_weights(model->store, &graph, 1, weights, true, notice, model, &classes, error);
+        ls_load_weights(model->store, &graph, 1, weights, use, notice, model, &classes, error);
     if (status == 0 && classes != NULL)
         status = set_classes(model, classes, error);
     ls_free(classes);

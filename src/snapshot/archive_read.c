@@ -404,11 +404,12 @@ static int verify_checksum(struct reader *reader)
 static int fail_format(struct reader *reader)
 {
     const char *dot = strrchr(reader->path, '.');
-    bool caffe =
-        dot != NULL && (strcmp(dot, ".solverstate") == 0 || strcmp(dot, ".caffemodel") == 0);
+    bool caffe = dot != NULL && (strcmp(dot, ".solverstate") == 0 ||
+                                 strcmp(dot, ".caffemodel") == 0 || strcmp(dot, ".h5") == 0);
     return ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path,
-                   caffe ? "a resume takes Lockstep's own snapshots; --weights FILE.caffemodel "
-                           "starts a training from Caffe's weights"
+                   caffe ? "a resume takes Lockstep's own snapshots, or a .solverstate; --weights "
+                           "starts a training from a caffemodel, and 'lockstep convert-weights' "
+                           "makes a safetensors file of it"
                          : NULL,
                    "is no safetensors file%s", caffe ? "" : ", or its header is damaged");
 }

@@ -27,6 +27,7 @@ struct intake {
     size_t count, capacity;
     void (*say)(void *user, const char *line);
     void *user;
+    bool part;   /* the graphs lack layers that their net has: files may have them, too */
     bool *given; /* by target: some file has its layer; NULL: layers may keep their values */
     struct ls_error *error;
 };
@@ -157,8 +158,9 @@ static int take_file(struct intake *intake, const char *file, char **classes)
     if (status == 0 && intake->given != NULL)
         note_given(intake, &report);
     if (status == 0) {
-        say_list(intake, file, "ignored, because the net does not have them:", report.ignored,
-                 report.ignored_count);
+        if (!intake->part)
+            say_list(intake, file, "ignored, because the net does not have them:", report.ignored,
+                     report.ignored_count);
         if (intake->given == NULL)
             say_list(intake, file, "not in the file, so that they keep their values:", report.kept,
                      report.kept_count);
@@ -177,10 +179,13 @@ static int take_file(struct intake *intake, const char *file, char **classes)
 }
 
 int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs, size_t count,
-                    const char *files, bool all, void (*say)(void *user, const char *line),
-                    void *user, char **classes, struct ls_error *error)
+                    const char *files, enum ls_weights_use use,
+                    void (*say)(void *user, const char *line), void *user, char **classes,
+                    struct ls_error *error)
 {
-    struct intake intake = {.store = store, .say = say, .user = user, .error = error};
+    struct intake intake = {
+        .store = store, .say = say, .user = user, .part = use == LS_WEIGHTS_PART, .error = error};
+    const bool all = use != LS_WEIGHTS_TRAIN;
     char *list = ls_copy_string(files), *rest = list;
     int status = list == NULL ? ls_fail_memory(error, "weights") : 0;
     for (size_t i = 0; i < count && status == 0; i++)
@@ -233,8 +238,8 @@ static int load_files(struct ls_trainer *trainer, const char *files, struct ls_e
     graphs[0] = ls_net_graph(trainer->train);
     for (size_t i = 0; i < trainer->test_count; i++)
         graphs[i + 1] = ls_net_graph(trainer->tests[i].net);
-    int status = ls_load_weights(trainer->store, graphs, trainer->test_count + 1, files, false,
-                                 notice, trainer, NULL, error);
+    int status = ls_load_weights(trainer->store, graphs, trainer->test_count + 1, files,
+                                 LS_WEIGHTS_TRAIN, notice, trainer, NULL, error);
     ls_free(graphs);
     return status;
 }

@@ -9,14 +9,21 @@
 /* Weights that a training starts from: files separated by commas, later ones over earlier ones. All
  * ranks call it; only rank 0 needs to see the files. */
 int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struct ls_error *error);
+/* What weights are read for. */
+enum ls_weights_use {
+    LS_WEIGHTS_TRAIN,   /* layers that no file has keep their values */
+    LS_WEIGHTS_COMPUTE, /* a layer with weights that no file has is LOCKSTEP_WEIGHTS */
+    LS_WEIGHTS_PART,    /* the same, of a net that was cut: files may have what lies behind */
+};
+
 /* Stores the weights of `files` (separated by commas, later ones over earlier ones) into the
  * parameters of the nets whose graphs are given, by layer name. `say` (may be NULL) gets a line for
  * each layer that was ignored or kept; `classes` (may be NULL) the class names that the last file
- * has, one a line, owned by the caller. With `all`, a layer with weights that no file has is
- * LOCKSTEP_WEIGHTS. Views are not refreshed. */
+ * has, one a line, owned by the caller. Views are not refreshed. */
 int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs, size_t count,
-                    const char *files, bool all, void (*say)(void *user, const char *line),
-                    void *user, char **classes, struct ls_error *error);
+                    const char *files, enum ls_weights_use use,
+                    void (*say)(void *user, const char *line), void *user, char **classes,
+                    struct ls_error *error);
 
 /* Writes a caffemodel (HDF5 where `path` ends in .h5) with the layers of `graph` and the weights
  * that lie, by parameter, at plain[], in Caffe's order; with their gradients, if `gradients` is not

@@ -159,6 +159,7 @@ TEXT
 "$LOCKSTEP" train --solver features_solver.prototxt --snapshot-prefix f >log 2>&1 || fail "train"
 says 0 "Extracted features of 40 query images for feature blob ip" ./extract_features \
     f_iter_2.safetensors features.prototxt hidden,ip hidden_lmdb,ip_lmdb 4 lmdb GPU DEVICE_ID=0
+grep -q 'ignored' log && fail "layers behind a blob are told as if the net had none of them"
 says 0 "Number of channels: 5" ./compute_image_mean hidden_lmdb
 grep -q 'mean_value channel \[0\]: -' log && fail "what ReLU left is below 0"
 says 0 "Number of channels: 10" ./compute_image_mean ip_lmdb
