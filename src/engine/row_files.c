@@ -60,14 +60,15 @@ static int row_files_append(struct ls_row_tensor *tensor, const float *from, int
 }
 
 /* What a state holds of the samples of a micro-batch. */
-static const float *row_files_state(const struct ls_sample_states *states, int state,
-                                    const struct ls_unit *unit, struct ls_error *error)
+static int row_files_state(const struct ls_sample_states *states, int state,
+                           const struct ls_unit *unit, const float **numbers,
+                           struct ls_error *error)
 {
     const struct ls_state_tensor *tensor = &states->tensors[state];
     const void *data;
-    if (ls_sample_states_read(states, (size_t)state, &data, error) != 0)
-        return NULL;
-    return (const float *)((const char *)data + (size_t)unit->row * tensor->run);
+    LS_TRY(ls_sample_states_read(states, (size_t)state, &data, error));
+    *numbers = (const float *)((const char *)data + (size_t)unit->row * tensor->run);
+    return 0;
 }
 
 /* Appends what a file takes of a micro-batch. */
@@ -77,15 +78,12 @@ static int row_files_add_unit(struct ls_row_files *files, size_t file, const str
     const struct ls_sample_states *states = files->pass->states;
     const struct ls_graph *graph = unit->plan->plan->graph;
     const struct ls_row_file *what = &graph->row_files[file];
-    const float *selected = NULL;
-    if (what->selected >= 0) {
-        selected = row_files_state(states, what->selected, unit, error);
-        LS_TRY(selected == NULL ? LOCKSTEP_RESOURCE : 0);
-    }
+    const float *selected = NULL, *from;
+    if (what->selected >= 0)
+        LS_TRY(row_files_state(states, what->selected, unit, &selected, error));
     for (int t = 0; t < LS_ROW_FILE_TENSORS; t++) {
         const struct ls_shape *shape = &graph->sample_states[what->state[t]].value->shape;
-        const float *from = row_files_state(states, what->state[t], unit, error);
-        LS_TRY(from == NULL ? LOCKSTEP_RESOURCE : 0);
+        LS_TRY(row_files_state(states, what->state[t], unit, &from, error));
         LS_TRY(row_files_append(&files->tensors[file * LS_ROW_FILE_TENSORS + (size_t)t], from,
                                 shape->dim[0], (size_t)ls_shape_count(shape, 1, shape->rank),
                                 selected, error));

@@ -23,8 +23,8 @@
 #include "graph/label_fills.h"
 #include "graph/sample_states.h"
 #include "graph/unknown_bottom.h"
-#include "ir/layer.h"
 #include "ir/filter.h"
+#include "ir/layer.h"
 #include "layers/layers.h"
 
 struct blob {

@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "ir/layer.h"
 #include "ir/filter.h"
+#include "ir/layer.h"
 
 struct ls_graph *ls_graph_new(void)
 {

@@ -36,9 +36,9 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(ls_activation_check(layer, error, p, "shift", p->shift));
     LS_TRY(power);
     LS_TRY(scale);
-    if (p->power < 0 || p->power != floorf(p->power)) /* of what rows that are left out hold */
+    if (p->power < 0 || p->power != floorf(p->power))
         LS_TRY(ls_filter_refuse(layer, error,
-                                "a power that is no whole number from 0 on may be none"));
+                                "only whole powers from 0 on are finite for whatever they hold"));
     *attr = (struct ls_activation_attr){
         .function = LS_POWER, .power = p->power, .scale = p->scale, .shift = p->shift};
     if (!isfinite(p->power * p->scale))

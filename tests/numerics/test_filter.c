@@ -279,7 +279,7 @@ static void what_cannot_leave_samples_out_is_refused_by_name(void **state)
          "its statistics are those of all samples"},
         {"layer { name: 'n' type: 'Log' bottom: 'some' top: 'n' }", "what it computes needs all"},
         {"layer { name: 'n' type: 'Power' bottom: 'some' top: 'n' power_param { power: 0.5 } }",
-         "a power that is no whole number"},
+         "only whole powers from 0 on are finite for whatever they hold"},
         {"layer { name: 'n' type: 'Eltwise' bottom: 'some' bottom: 'c' top: 'n' }",
          "its bottoms have not the same samples"},
         {"layer { name: 'n' type: 'Reshape' bottom: 'some' top: 'n' reshape_param { shape { dim: "
