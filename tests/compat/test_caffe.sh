@@ -169,6 +169,9 @@ sed 's/backend: SYNTHETIC/backend: LMDB source: "nowhere"/; s/synthetic_param { 
 caffe 4 train -solver missing.prototxt
 caffe 0 train -solver missing.prototxt -dummy_data -input data=4,1,6,6
 has "^W.*layer 'data' \\(train\\): random data"
+caffe 2 train -solver missing.prototxt -dummy_data -input data=4,1,6,6 # spares what was trained
+has "^W.*-dummy_data writes over no snapshots"
+has "^F.*snapshots of an earlier training are there"
 
 # ---- Flags ----
 caffe 0 device_query -gpu 0
