@@ -171,7 +171,7 @@ void ls_augment_shape(const struct ls_augment *a, const int64_t record[3], int64
 static bool expand(const struct ls_augment *a, uint64_t key, uint64_t ordinal, int64_t channels,
                    struct ls_sample_view *v)
 {
-    if (!a->expands || !(ls_random_uniform(key, ordinal, DRAW_EXPAND) <= a->expand_probability))
+    if (!a->expands || !(ls_random_uniform(key, ordinal, DRAW_EXPAND) < a->expand_probability))
         return false;
     const double ratio =
         1 + (double)ls_random_uniform(key, ordinal, DRAW_RATIO) * ((double)a->expand_most - 1);

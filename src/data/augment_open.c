@@ -90,10 +90,10 @@ static int open_resize(const struct ls_transform_options *options, struct ls_aug
     a->height = p->height;
     a->width = p->width;
     a->pad_mode = p->pad_mode;
-    if (a->shortest && p->height_scale > 0 && p->width_scale > 0)
-        return bad(options, &p->base, "height_scale", error,
+    if (p->height_scale > 0 || p->width_scale > 0)
+        return bad(options, &p->base, p->height_scale > 0 ? "height_scale" : "width_scale", error,
                    "leave them out; boxes are in sizes of the sample",
-                   "height_scale and width_scale with FIT_SMALL_SIZE are not supported");
+                   "height_scale and width_scale are not supported where data are read");
     if (p->n_interp_mode > LS_AUGMENT_FILTERS)
         return bad(options, &p->base, "interp_mode", error, NULL,
                    "interp_mode can be given 16 times at most");

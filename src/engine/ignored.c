@@ -29,7 +29,7 @@ static void ignored_say(const struct ls_ignored *ignored, size_t count,
     struct ls_text text = {0};
     const struct ls_layer *layer = ignored->layer;
     ls_layer_place(layer, NULL, ignored->field, place);
-    ls_text_format(&text, "%s: %s: %s is ignored, for a %s layer does not read it", place,
+    ls_text_format(&text, "%s: %s: %s is ignored: layers of type %s do not read it", place,
                    layer->name, ignored->field, layer->type->type);
     if (count > 1)
         ls_text_format(&text, " (%zu layers)", count);

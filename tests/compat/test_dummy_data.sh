@@ -124,7 +124,7 @@ sed 's/"RegionLoss"/"Yolov3"/; s/region_loss_param { side: 4/yolov3_param { side
 solver yolo
 says 0 "data 6 x 3 x 16 x 16, boxes 6 x 1 x 4 x 8 (boxes of classes 1 to 3)" plan --model yolo.prototxt
 for field in side noobject_scale object_scale; do
-    says 0 "loss: $field is ignored, for a Yolov3 layer does not read it" plan --model yolo.prototxt
+    says 0 "loss: $field is ignored: layers of type Yolov3 do not read it" plan --model yolo.prototxt
 done
 exact yolo
 
@@ -174,7 +174,7 @@ for plan in "--model vain.prototxt" "--solver vain_solver.prototxt"; do
     # shellcheck disable=SC2086
     says 0 "fields of forks that change no number are ignored: quantization_param (Ristretto; 1 time)" plan $plan
     # shellcheck disable=SC2086
-    says 0 "relu: lrn_param is ignored, for a ReLU layer does not read it" plan $plan
+    says 0 "relu: lrn_param is ignored: layers of type ReLU do not read it" plan $plan
 done
 
 # Only what is asked for, and only what can be.

@@ -85,7 +85,7 @@ bad 's/type: "Data"/type: "AnnotatedDatas"/; s/num_output: 10/num_output: 0/' \
 # Parameters of another type, and fields of forks that change nothing, are warnings.
 small_net | sed 's/name: "pool"/& lrn_param { } quantization_param { x: 1 }/' >net.prototxt
 expect 0 "warning: net.prototxt:17:[0-9]+: fields of forks .* quantization_param \(Ristretto; 1 time\)" \
-    "warning: net.prototxt:17:[0-9]+: pool: lrn_param is ignored, for a Pooling layer does not read it" \
+    "warning: net.prototxt:17:[0-9]+: pool: lrn_param is ignored: layers of type Pooling do not read it" \
     -- "$LOCKSTEP" train --solver solver.prototxt
 rm ./*.safetensors
 

@@ -427,6 +427,8 @@ static void what_does_not_fit_is_refused(void **state)
          "needs a height and a width"},
         {"transform_param { resize_param { height: 9 width: 9 prob: 0.5 } }", LOCKSTEP_DEFINITION,
          "prob other than 1"},
+        {"transform_param { resize_param { " NEAREST " width_scale: 9 } }", LOCKSTEP_DEFINITION,
+         "height_scale and width_scale are not supported"},
         {"transform_param { resize_param { " NEAREST " } resize_param { height: 8 width: 8 } }",
          LOCKSTEP_DEFINITION, "resize_param is given several times"},
         {"transform_param { resize_param { height: 9 width: 9 pad_value: [1, 2] } }",
