@@ -34,7 +34,8 @@ const struct ls_defined *ls_defined_of(enum ls_op_kind kind);
 
 /* By kind; ls_defined_of looks them up. */
 extern const struct ls_defined ls_defined_losses[LS_OP_KINDS], ls_defined_moves[LS_OP_KINDS],
-    ls_defined_boxes[LS_OP_KINDS], ls_defined_regions[LS_OP_KINDS], ls_defined_yolo[LS_OP_KINDS],
+    ls_defined_multibox[LS_OP_KINDS], ls_defined_detections[LS_OP_KINDS],
+    ls_defined_regions[LS_OP_KINDS], ls_defined_yolo[LS_OP_KINDS],
     ls_defined_yolo_output[LS_OP_KINDS], ls_defined_proposal[LS_OP_KINDS],
     ls_defined_evaluation[LS_OP_KINDS];
 

@@ -336,6 +336,28 @@ int ls_graph_counted(struct ls_graph *graph, struct ls_op *op, int *offset)
     return (int)graph->normalizer_count++;
 }
 
+int ls_graph_counted_within(struct ls_graph *graph, int *offset)
+{
+    if (!LS_GROW(graph->normalizers, graph->normalizer_count, graph->normalizer_capacity)) {
+        graph->failed = true;
+        return 0;
+    }
+    *offset = ls_graph_record(graph, 1);
+    graph->normalizers[graph->normalizer_count] = (struct ls_normalizer){
+        .samples = graph->samples, .record_offset = *offset, .each = 1, .fixed = 1, .sync = -1};
+    return (int)graph->normalizer_count++;
+}
+
+void ls_graph_share_count(struct ls_graph *graph, int normalizer)
+{
+    const struct ls_sync sync = {.kind = LS_SYNC_COUNT, .normalizer = normalizer};
+    const int index = ls_graph_sync(graph, sync, 0);
+    if (graph->failed)
+        return;
+    graph->normalizers[normalizer].sync = index;
+    ls_graph_emit_sync(graph, index);
+}
+
 /* ---- Sync points ----------------------------------------------------------------------------- */
 
 static int grouping_of(struct ls_graph *graph, int64_t group)

@@ -63,7 +63,7 @@ struct ls_normalizer {
     int64_t per_sample; /* positions a sample contributes; 0 where labels must be counted */
     int64_t samples;    /* how many samples contribute them to a micro-batch: those of the graph,
                            or 1, the batch, behind what mixes samples */
-    int record_offset;  /* where COUNT_LABELS leaves its count; -1: per_sample says it all */
+    int record_offset;  /* where an op leaves its count; -1: per_sample says it all */
     int64_t each;       /* what is counted stands for so many positions */
     bool none;          /* the divisor is `fixed` */
     double fixed;       /* 1, or what the definition gives */
@@ -223,6 +223,12 @@ int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr,
 /* A divisor that `op` counts: it adds to the record at *offset, runs before the pass, and reads
  * nothing that is learned. Returns the index, as above. */
 int ls_graph_counted(struct ls_graph *graph, struct ls_op *op, int *offset);
+
+/* A divisor that an op counts in the pass, since it depends on what is learned: the op, which comes
+ * next, adds to the record at *offset. Behind it, ls_graph_share_count emits the sync point that
+ * brings the count of the whole update. */
+int ls_graph_counted_within(struct ls_graph *graph, int *offset);
+void ls_graph_share_count(struct ls_graph *graph, int normalizer);
 
 /* A sync point (copied; its layer is the one that emits, its grouping is set from `group`, samples
  * that share statistics, 0: the whole batch). Returns the index. Emit the ops that leave partial

@@ -200,17 +200,31 @@ struct ls_reduction_attr {
  * what is predicted of a box is how it differs from the prior's, in one of three codes. */
 enum ls_box_code { LS_BOX_CORNER, LS_BOX_CENTER_SIZE, LS_BOX_CORNER_SIZE };
 
-/* SSD's loss; see device/defined_boxes.c. */
+/* Which priors SSD's loss learns from: all, hard negatives, or hard examples. */
+enum ls_mining { LS_MINING_NONE, LS_MINING_NEGATIVES, LS_MINING_EXAMPLES };
+
+/* SSD's loss; see device/multibox.h. */
 struct ls_multibox_attr {
     int64_t priors, classes, objects; /* of a sample */
     enum ls_box_code code;
-    bool variance_in_target, bipartite, difficult, mining, euclidean, logistic;
+    bool variance_in_target, bipartite, difficult, euclidean, logistic;
+    bool agnostic; /* all classes but the background are one */
+    bool by_class; /* each class has its own places: loc [N, P classes 4] */
+    bool by_place; /* predicted boxes are matched, not those of the priors */
+    bool within;   /* boxes that leave the picture are not matched */
+    bool inside;   /* sides outside the picture learn nothing */
     int background;
     float overlap, neg_overlap, neg_pos_ratio, loc_weight;
+    enum ls_mining mining;
+    int64_t sample_size;    /* EXAMPLES: how many are chosen */
+    int64_t top_k;          /* so many can be chosen; -1: all */
+    float nms_threshold;    /* chosen ones overlap by no more; 0: they may */
+    bool suppresses_priors; /* whose overlap is that of the priors, not of the predicted boxes */
     enum ls_normalization normalization;
     int normalizer;    /* as in ls_loss_attr */
     float loss_weight; /* multiplies the gradient */
     int metric_offset; /* [sum, count]; COUNT_MATCHES: [count] */
+    int count_offset;  /* where matches that depend on predictions are counted; -1: nowhere */
 };
 
 /* What the score of a found object learns, see layers/region_loss.c: to be 1, the more the further
@@ -266,6 +280,7 @@ struct ls_proposal_attr {
 struct ls_detection_attr {
     int64_t priors, classes, keep; /* rows of a sample in the top */
     enum ls_box_code code;
+    bool by_class; /* each class has its own places: loc [N, P classes 4] */
     bool variance_in_target, has_threshold;
     int background;     /* -1: there is none */
     int64_t top_k;      /* of a class, before boxes that overlap are left out; -1: all */

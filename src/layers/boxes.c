@@ -16,7 +16,7 @@ int ls_boxes_check_classes(const struct ls_layer *layer, struct ls_error *error,
 }
 
 int ls_boxes_check(const struct ls_layer *layer, struct ls_error *error, int64_t classes,
-                   int64_t *priors)
+                   bool by_class, int64_t *priors)
 {
     const struct ls_value *place = layer->bottom[0], *score = layer->bottom[1];
     const struct ls_value *prior = layer->bottom[2];
@@ -33,11 +33,14 @@ int ls_boxes_check(const struct ls_layer *layer, struct ls_error *error, int64_t
                              prior->sample_axis >= 0 ? ", for samples" : "");
     *priors = prior->shape.dim[2] / BOX;
     const int64_t samples = place->shape.dim[0] / place->rows;
-    if (ls_shape_size(&place->shape) != samples * *priors * BOX)
+    const int64_t numbers = by_class ? classes * BOX : BOX;
+    if (ls_shape_size(&place->shape) != samples * *priors * numbers)
         return ls_layer_fail(
             layer, error, NULL, "bottom", NULL,
-            "its bottom '%s' must have 4 numbers for each of %lld boxes, but is %s", place->name,
-            (long long)*priors, ls_shape_text(&place->shape, text, sizeof text));
+            "its bottom '%s' must have %lld numbers for each of %lld boxes%s, but is %s",
+            place->name, (long long)numbers, (long long)*priors,
+            by_class ? " (share_location: false has 4 for each class)" : "",
+            ls_shape_text(&place->shape, text, sizeof text));
     if (ls_shape_size(&score->shape) != samples * *priors * classes)
         return ls_layer_fail(
             layer, error, NULL, "bottom", NULL,

@@ -5,10 +5,10 @@
 
 #include "layers/common.h"
 
-/* Checks bottoms 0, places [N, P 4], 1, scores [N, P classes], and 2, the top of PriorBox layers
- * [1, 2, P 4]; sets P. */
+/* Checks bottoms 0, places [N, P 4], by class [N, P classes 4], 1, scores [N, P classes], and 2,
+ * the top of PriorBox layers [1, 2, P 4]; sets P. */
 int ls_boxes_check(const struct ls_layer *layer, struct ls_error *error, int64_t classes,
-                   int64_t *priors);
+                   bool by_class, int64_t *priors);
 /* Checks num_classes, a field of `message`. */
 int ls_boxes_check_classes(const struct ls_layer *layer, struct ls_error *error,
                            const void *message, bool given, uint32_t classes);

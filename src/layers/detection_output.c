@@ -1,6 +1,7 @@
 /* DetectionOutput: the boxes that a net has found.
  *
- * Bottoms: places [N, P 4], scores [N, P classes] (probabilities) and priors, as of MultiBoxLoss.
+ * Bottoms: places [N, P 4], with share_location: false [N, P classes 4], scores [N, P classes]
+ * (probabilities) and priors, as of MultiBoxLoss.
  * y [N, 1, K, 7] has K rows a sample: (ordinal of the sample, class, score, xmin, ymin, xmax,
  * ymax). Of each class but the background boxes with a score above confidence_threshold count, the
  * top_k with the highest scores (nms_param), less those that overlap a better one of the class by
@@ -41,9 +42,6 @@ static int check_numbers(const struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__DetectionOutputParameter *p = param_of(layer);
     const Lockstep__NonMaximumSuppressionParameter *nms = suppression_of(layer);
-    if (!p->share_location)
-        return ls_layer_fail(layer, error, p, "share_location", "leave it out",
-                             "share_location: false is not supported");
     if (p->background_label_id < -1 || p->background_label_id >= (int64_t)p->num_classes)
         return ls_layer_fail(layer, error, p, "background_label_id", NULL,
                              "background_label_id %d is none of the %u classes, nor -1",
@@ -72,8 +70,9 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(ls_boxes_check_classes(layer, error, layer->definition->detection_output_param,
                                   p->has_num_classes, p->num_classes));
     LS_TRY(check_numbers(layer, error));
-    LS_TRY(ls_boxes_check(layer, error, p->num_classes, &attr->priors));
+    LS_TRY(ls_boxes_check(layer, error, p->num_classes, !p->share_location, &attr->priors));
     attr->classes = p->num_classes;
+    attr->by_class = !p->share_location;
     attr->code = ls_boxes_code(p->code_type);
     attr->variance_in_target = p->variance_encoded_in_target;
     attr->has_threshold = p->has_confidence_threshold;

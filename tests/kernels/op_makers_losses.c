@@ -300,6 +300,7 @@ static void put_objects(struct op_scene *scene, int64_t samples, int64_t objects
 
 void make_multibox(struct op_scene *scene)
 {
+    const enum ls_op_kind kind = scene->op.kind;
     const int64_t samples = scene_draw(scene, 1, 3);
     struct ls_multibox_attr *attr = &scene->op.attr.multibox;
     *attr = (struct ls_multibox_attr){
@@ -310,7 +311,16 @@ void make_multibox(struct op_scene *scene)
         .variance_in_target = scene_draw(scene, 0, 1),
         .bipartite = scene_draw(scene, 0, 2) == 0,
         .difficult = scene_draw(scene, 0, 1),
-        .mining = scene_draw(scene, 0, 1),
+        .agnostic = scene_draw(scene, 0, 3) == 0,
+        .by_class = kind != LS_OP_COUNT_MATCHES && scene_draw(scene, 0, 3) == 0,
+        .by_place = kind != LS_OP_COUNT_MATCHES && scene_draw(scene, 0, 2) == 0,
+        .within = scene_draw(scene, 0, 2) == 0,
+        .inside = scene_draw(scene, 0, 2) == 0,
+        .sample_size = scene_draw(scene, 1, 6),
+        .top_k = scene_draw(scene, 0, 1) ? -1 : 4,
+        .nms_threshold = scene_draw(scene, 0, 1) ? 0 : 0.5F,
+        .suppresses_priors = scene_draw(scene, 0, 1),
+        .count_offset = -1,
         .euclidean = scene_draw(scene, 0, 1),
         .logistic = scene_draw(scene, 0, 1),
         .overlap = 0.4F,
@@ -320,7 +330,12 @@ void make_multibox(struct op_scene *scene)
         .normalization = (enum ls_normalization)scene_draw(scene, 0, LS_NORM_NONE),
         .normalizer = (int)scene_draw(scene, -1, 0),
         .loss_weight = 0.5F};
-    const struct ls_shape loc = {2, {samples, attr->priors * 4}};
+    if (attr->agnostic)
+        attr->classes = 2;
+    if (!attr->by_class)
+        attr->mining = (enum ls_mining)scene_draw(scene, 0, LS_MINING_EXAMPLES);
+    const int64_t places = attr->by_class ? attr->classes : 1;
+    const struct ls_shape loc = {2, {samples, attr->priors * places * 4}};
     const struct ls_shape conf = {2, {samples, attr->priors * attr->classes}};
     if (scene->op.kind == LS_OP_MULTIBOX_LOSS_BACKWARD) {
         scene_in(scene, loc, -1, 1);
@@ -348,13 +363,15 @@ void make_detection(struct op_scene *scene)
         .code = (enum ls_box_code)scene_draw(scene, 0, LS_BOX_CORNER_SIZE),
         .variance_in_target = scene_draw(scene, 0, 1),
         .has_threshold = scene_draw(scene, 0, 1),
+        .by_class = scene_draw(scene, 0, 2) == 0,
         .background = (int)scene_draw(scene, -1, 0),
         .top_k = scene_draw(scene, -1, 5),
         .threshold = 0.3F,
         .nms_threshold = (float)scene_draw(scene, 3, 8) / 10,
         .eta = scene_draw(scene, 0, 1) ? 1 : 0.8F};
     attr->keep_top_k = attr->keep;
-    scene_in(scene, (struct ls_shape){2, {samples, attr->priors * 4}}, -1, 1);
+    const int64_t places = attr->by_class ? attr->classes : 1;
+    scene_in(scene, (struct ls_shape){2, {samples, attr->priors * places * 4}}, -1, 1);
     scene_in(scene, (struct ls_shape){2, {samples, attr->priors * attr->classes}}, 0, 1);
     put_priors(scene, attr->priors);
     scene_out(scene, (struct ls_shape){3, {samples, attr->keep, 7}});

@@ -103,6 +103,14 @@ solver boxes 'iter_size: 2'
 expect 0 'same|identical|equal' -- "$LOCKSTEP" verify --solver boxes_solver.prototxt --workers 1,2,3,5 --ranks 1,2 \
     --iterations 4 --resume random:1
 expect 0 -- "$LOCKSTEP" verify --solver boxes_solver.prototxt --device reference --workers 1,3 --iterations 2
+# Predictions decide on the matches, which are counted at a sync point.
+for mode in 'mining_type: HARD_EXAMPLE sample_size: 9 nms_param { nms_threshold: 0.7 }' 'use_prior_for_matching: false bp_inside: true'; do
+    sed "s/multibox_loss_param {/& $mode/" boxes.prototxt >mined.prototxt
+    solver mined 'iter_size: 2 micro_batch: 3'
+    expect 0 'same|identical|equal' -- "$LOCKSTEP" verify --solver mined_solver.prototxt --workers 1,2,3,5 --ranks 1,2 \
+        --iterations 4 --resume random:1
+    expect 0 -- "$LOCKSTEP" verify --solver mined_solver.prototxt --device reference --workers 1,3 --iterations 2
+done
 # A divisor that is given, here the samples of an update.
 for divisor in 'BATCH_SIZE' 'PRE_FIXED pre_fixed_normalizer: 20' 'NONE'; do
     sed "s/multibox_loss_param/loss_param { normalization: $divisor } &/" boxes.prototxt >"${divisor%% *}.prototxt"

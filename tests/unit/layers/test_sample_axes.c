@@ -25,9 +25,14 @@
 #define XCY         "bottom: 'x' bottom: 'cont' top: 'y' "
 #define RECURRENT   "recurrent_param { num_output: 4 } "
 
+#define BOXES_BY_CLASS                                                                             \
+    "bottom: 'a' bottom: 'b' bottom: 'p' bottom: 's' top: 'y' "                                    \
+    "multibox_loss_param { num_classes: 3 share_location: false mining_type: NONE } "
 #define BOXES                                                                                      \
     "bottom: 'a' bottom: 'b' bottom: 'p' bottom: 's' top: 'y' "                                    \
     "multibox_loss_param { num_classes: 3 } "
+#define DETECT_BY_CLASS                                                                            \
+    "detection_output_param { num_classes: 3 keep_top_k: 2 share_location: false } "
 #define DETECT "detection_output_param { num_classes: 3 keep_top_k: 2 } "
 #define ABSY   "bottom: 'a' bottom: 'b' bottom: 's' top: 'y' "
 #define OUTPUT "bottom: 'a' bottom: 'b' hdf5_output_param { file_name: 'f' } "
@@ -147,6 +152,7 @@ static const struct axes_case {
     {LAYER("DetectionOutput") "bottom: 'a' bottom: 'b' bottom: 's' bottom: 'd' top: 'y' " DETECT,
      "8x8 8x6 1x2x8? 8x3x5x5", "8x1x2x7"},
     {LAYER("DetectionOutput") ABSY DETECT, "16x4/2 16x3/2 1x2x8?", "8x1x2x7"},
+    {LAYER("DetectionOutput") ABSY DETECT_BY_CLASS, "8x24 8x6 1x2x8?", "8x1x2x7"},
     {LAYER("DetectionOutput") ABSY DETECT, "8x8 8x6 1x2x8", "no: for samples"},
     {LAYER("DetectionOutput") ABSY DETECT, "2x8@1 2x8@1 1x2x8?", "no: " NOT_IN_FRONT},
 
@@ -297,6 +303,7 @@ static const struct axes_case {
 
     {LAYER("MultiBoxLoss") BOXES, "8x8 8x6 1x2x8? 8x4x8", "figure"},
     {LAYER("MultiBoxLoss") BOXES, "16x4/2 16x3/2 1x2x8? 16x2x8/2", "figure"},
+    {LAYER("MultiBoxLoss") BOXES_BY_CLASS, "8x24 8x6 1x2x8? 8x4x8", "figure"},
     {LAYER("MultiBoxLoss") BOXES, "8x8 8x6 1x2x8? 8x32", "no: rows of 8 numbers"},
     {LAYER("MultiBoxLoss") BOXES, "8x8 8x6 1x2x8? 4x8x8@1", "no: " NOT_IN_FRONT},
 

@@ -1,0 +1,132 @@
+/* Which priors SSD's loss learns from: all, hard negatives, or hard examples. See
+ * device/multibox.h. (Shrivastava, Gupta, Girshick: Training region-based object detectors with
+ * online hard example mining; 2016.)
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "device/multibox.h"
+
+/* Of those in `ordered`: the one with the larger loss first, then the one in front. */
+static bool comes_before(const struct ls_multibox_room *room, int32_t a, int32_t b)
+{
+    return room->loss[a] != room->loss[b] ? room->loss[a] > room->loss[b] : a < b;
+}
+
+static void sift(const struct ls_multibox_room *room, int32_t *heap, int64_t at, int64_t count)
+{
+    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && comes_before(room, heap[child], heap[child + 1]))
+            child++;
+        if (!comes_before(room, heap[at], heap[child]))
+            return;
+        const int32_t kept = heap[at];
+        heap[at] = heap[child];
+        heap[child] = kept;
+    }
+}
+
+/* Puts the priors in `ordered` in order; a heap sort needs no memory. */
+static void sort_priors(const struct ls_multibox_room *room, int64_t count)
+{
+    int32_t *heap = room->ordered;
+    for (int64_t i = count / 2; i-- > 0;)
+        sift(room, heap, i, count);
+    for (int64_t last = count - 1; last > 0; last--) {
+        const int32_t kept = heap[0];
+        heap[0] = heap[last];
+        heap[last] = kept;
+        sift(room, heap, 0, last);
+    }
+}
+
+/* Of the priors in order, keeps those whose boxes cover something and do not overlap one in front
+ * of them, at most `most`; returns their number. */
+static int64_t suppress(const struct ls_multibox_attr *attr,
+                        const struct ls_multibox_sample *sample, struct ls_multibox_room *room,
+                        int64_t count, int64_t most)
+{
+    int64_t kept = 0;
+    ls_multibox_set_boxes(attr, sample, !attr->suppresses_priors, 0, room);
+    if (attr->top_k >= 0 && attr->top_k < count)
+        count = attr->top_k;
+    for (int64_t i = 0; i < count && kept < most; i++) {
+        const struct ls_box *box = &room->box[room->ordered[i]];
+        bool keep = ls_box_area(box, 0) >= 1e-5;
+        for (int64_t k = 0; keep && k < kept; k++)
+            keep = !(ls_box_overlap(&room->box[room->ordered[k]], box, 0) >
+                     (double)attr->nms_threshold);
+        if (keep)
+            room->ordered[kept++] = room->ordered[i];
+    }
+    return kept;
+}
+
+/* Puts the `most` of `count` priors in `ordered` with the largest losses in front. */
+static int64_t choose(const struct ls_multibox_attr *attr, const struct ls_multibox_sample *sample,
+                      struct ls_multibox_room *room, int64_t count, int64_t most)
+{
+    for (int64_t i = 0; i < count; i++) /* so that the order is one */
+        if (isnan(room->loss[room->ordered[i]]))
+            room->loss[room->ordered[i]] = (double)INFINITY;
+    sort_priors(room, count);
+    return attr->nms_threshold > 0 ? suppress(attr, sample, room, count, most) : most;
+}
+
+/* At most neg_pos_ratio for each match, of those that overlap no true box by much. */
+static int64_t mine_negatives(const struct ls_multibox_attr *attr,
+                              const struct ls_multibox_sample *sample,
+                              struct ls_multibox_room *room)
+{
+    int64_t count = 0;
+    for (int64_t p = 0; p < attr->priors; p++)
+        if (room->object[p] == LS_NO_OBJECT && room->overlap[p] < (double)attr->neg_overlap)
+            room->ordered[count++] = (int32_t)p;
+    const double wanted = floor((double)room->matches * (double)attr->neg_pos_ratio);
+    return choose(attr, sample, room, count, wanted < (double)count ? (int64_t)wanted : count);
+}
+
+static bool has_objects(const struct ls_multibox_attr *attr, const float *rows)
+{
+    for (int64_t g = 0; g < attr->objects; g++)
+        if (ls_multibox_is_object(attr, rows + g * LS_TRUE_BOX, -1))
+            return true;
+    return false;
+}
+
+/* At most sample_size, with a match or without. A sample without true boxes has none, as in SSD. */
+static int64_t mine_examples(const struct ls_multibox_attr *attr,
+                             const struct ls_multibox_sample *sample, struct ls_multibox_room *room)
+{
+    int64_t negatives = 0;
+    const bool any = has_objects(attr, sample->rows);
+    for (int64_t p = 0; p < attr->priors; p++) {
+        room->ordered[p] = (int32_t)p;
+        room->chosen[p] = false;
+    }
+    const int64_t most = attr->sample_size < attr->priors ? attr->sample_size : attr->priors;
+    const int64_t count = any ? choose(attr, sample, room, attr->priors, most) : 0;
+    for (int64_t i = 0; i < count; i++)
+        room->chosen[room->ordered[i]] = true;
+    for (int64_t p = 0; p < attr->priors; p++) {
+        if (room->object[p] >= 0 && !room->chosen[p]) {
+            room->object[p] = LS_NO_OBJECT;
+            room->matches--;
+        } else if (room->object[p] == LS_NO_OBJECT && room->chosen[p]) {
+            room->ordered[negatives++] = (int32_t)p;
+        }
+    }
+    return negatives;
+}
+
+int64_t ls_multibox_mine(const struct ls_multibox_attr *attr,
+                         const struct ls_multibox_sample *sample, struct ls_multibox_room *room)
+{
+    if (attr->mining == LS_MINING_NEGATIVES)
+        return mine_negatives(attr, sample, room);
+    if (attr->mining == LS_MINING_EXAMPLES)
+        return mine_examples(attr, sample, room);
+    int64_t count = 0;
+    for (int64_t p = 0; p < attr->priors; p++)
+        if (room->object[p] < 0)
+            room->ordered[count++] = (int32_t)p;
+    return count;
+}
