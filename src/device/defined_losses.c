@@ -1,5 +1,6 @@
 /* Losses of pairs, margins and gains; see device/defined.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <float.h>
 #include <math.h>
 #include <sleef.h>
 
@@ -218,6 +219,43 @@ static void infogain_backward(const struct ls_defined_call *call)
     }
 }
 
+/* ---- Softmax, position by position ------------------------------------------------------------
+ */
+
+/* What position i, whose true class is `class`, adds to the loss. */
+static double softmax_part(const struct ls_defined_call *call, const struct classes *classes,
+                           int64_t i, int64_t class)
+{
+    const struct ls_loss_attr *attr = &call->op->attr.loss;
+    const double spread = (double)attr->smoothing / (double)classes->dim;
+    double sum = 0;
+    for (int64_t c = 0; c < classes->dim; c++) {
+        const double share = (c == class ? 1 - (double)attr->smoothing : 0) + spread;
+        const double weight = attr->class_weight != NULL ? (double)attr->class_weight[c] : 1;
+        if (share * weight == 0)
+            continue;
+        const double p = number(call, 0, place_of(classes, i, c));
+        const double least = p < (double)FLT_MIN ? (double)FLT_MIN : p; /* a NaN stays one */
+        sum -= weight * share * Sleef_cinz_logd1_u10purec(least);
+    }
+    return sum;
+}
+
+static void softmax_each(const struct ls_defined_call *call)
+{
+    const struct ls_loss_attr *attr = &call->op->attr.loss;
+    const struct classes classes = classes_of(call->op);
+    const float *label = call->in[1];
+    float *y = call->out[0];
+    for (int64_t i = 0; i < classes.positions; i++) {
+        const int64_t class = ls_label_class(label[i], classes.dim);
+        if (ls_label_ignored(label[i], attr->has_ignore, attr->ignore_label))
+            y[i] = 0;
+        else
+            y[i] = class < 0 ? NAN : (float)softmax_part(call, &classes, i, class);
+    }
+}
+
 /* ---- Smooth L1 ------------------------------------------------------------------------------- */
 
 static double inside_of(const struct ls_defined_call *call, int64_t i)
@@ -230,18 +268,45 @@ static double outside_of(const struct ls_defined_call *call, int64_t i)
     return is_there(call, 3) ? number(call, 3, i) : 1;
 }
 
+/* What element i adds to the loss. */
+static double smooth_l1_part(const struct ls_defined_call *call, int64_t i)
+{
+    const double sigma2 = (double)call->op->attr.loss.sigma2;
+    const double apart = inside_of(call, i) * (number(call, 0, i) - number(call, 1, i));
+    const double part =
+        fabs(apart) < 1 / sigma2 ? sigma2 * apart * apart / 2 : fabs(apart) - 0.5 / sigma2;
+    return outside_of(call, i) * part;
+}
+
+/* Positions of a row, each with the elements along axis 1. */
+static int64_t row_positions(const struct ls_shape *shape)
+{
+    return shape->rank > 2 ? ls_shape_count(shape, 2, shape->rank) : 1;
+}
+
 static void smooth_l1(const struct ls_defined_call *call)
 {
-    const struct ls_loss_attr *attr = &call->op->attr.loss;
-    const double sigma2 = (double)attr->sigma2;
     struct ls_loss_sums sums = count_samples(call->op);
-    for (int64_t i = 0; i < size_of(call->op->input[0]); i++) {
-        const double apart = inside_of(call, i) * (number(call, 0, i) - number(call, 1, i));
-        const double part =
-            fabs(apart) < 1 / sigma2 ? sigma2 * apart * apart / 2 : fabs(apart) - 0.5 / sigma2;
-        sums.sum += outside_of(call, i) * part;
+    sums.positions *= row_positions(&call->op->input[0]->shape);
+    sums.valid = sums.positions;
+    for (int64_t i = 0; i < size_of(call->op->input[0]); i++)
+        sums.sum += smooth_l1_part(call, i);
+    ls_loss_add(&call->op->attr.loss, call->context, &sums);
+}
+
+static void smooth_l1_each(const struct ls_defined_call *call)
+{
+    const struct ls_shape *shape = &call->op->input[0]->shape;
+    const int64_t inner = row_positions(shape), rows = shape->dim[0];
+    const int64_t each = size_of(call->op->input[0]) / rows / inner;
+    float *y = call->out[0];
+    for (int64_t i = 0; i < rows * inner; i++) {
+        const int64_t first = i / inner * each * inner + i % inner;
+        double sum = 0;
+        for (int64_t c = 0; c < each; c++)
+            sum += smooth_l1_part(call, first + c * inner);
+        y[i] = (float)sum;
     }
-    ls_loss_add(attr, call->context, &sums);
 }
 
 static void smooth_l1_backward(const struct ls_defined_call *call)
@@ -266,6 +331,8 @@ const struct ls_defined ls_defined_losses[LS_OP_KINDS] = {
     [LS_OP_CONTRASTIVE_LOSS_BACKWARD] = {.run = contrastive_backward},
     [LS_OP_INFOGAIN_LOSS] = {.run = infogain},
     [LS_OP_INFOGAIN_LOSS_BACKWARD] = {.run = infogain_backward},
+    [LS_OP_SOFTMAX_EACH] = {.run = softmax_each},
+    [LS_OP_SMOOTH_L1_EACH] = {.run = smooth_l1_each},
     [LS_OP_SMOOTH_L1_LOSS] = {.run = smooth_l1},
     [LS_OP_SMOOTH_L1_LOSS_BACKWARD] = {.run = smooth_l1_backward},
 };

@@ -277,6 +277,12 @@ struct ls_proposal_attr {
     float overlap;
 };
 
+/* The regions of a picture whose losses are the largest; see layers/box_annotator_ohem.c. */
+struct ls_hardest_attr {
+    int64_t most; /* of a picture */
+    float ignore_label;
+};
+
 struct ls_detection_attr {
     int64_t priors, classes, keep; /* rows of a sample in the top */
     enum ls_box_code code;
@@ -448,6 +454,7 @@ struct ls_op {
         struct ls_yolo_attr yolo;
         struct ls_yolo_output_attr yolo_output;
         struct ls_proposal_attr proposal;
+        struct ls_hardest_attr hardest;
         struct ls_detection_attr detection;
         struct ls_evaluate_attr evaluate;
         struct ls_constant_attr constant;

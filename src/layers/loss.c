@@ -230,6 +230,17 @@ int ls_loss_check_unlearned(const struct ls_layer *layer, struct ls_error *error
                          layer->type->type, bottom, layer->bottom[bottom]->name);
 }
 
+int ls_loss_check_each(const struct ls_layer *layer, struct ls_error *error, int top)
+{
+    if (layer->tops <= top || ls_graph_gradient(layer->graph, layer->top[top]) == NULL)
+        return 0;
+    return ls_layer_fail(layer, error, NULL, "top",
+                         "compute the loss from its first top, or write propagate_down: false into "
+                         "the layer that reads this one",
+                         "its top '%s', the losses of positions, has no gradient",
+                         layer->top[top]->name);
+}
+
 void ls_loss_emit_backward(struct ls_layer *layer, const struct ls_loss *loss, enum ls_op_kind kind,
                            struct ls_value *first, struct ls_value *second, int bottom)
 {

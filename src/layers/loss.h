@@ -62,6 +62,9 @@ int ls_loss_check_labels(const struct ls_layer *layer, struct ls_error *error);
 /* The same for any other bottom that gets no gradient. */
 int ls_loss_check_unlearned(const struct ls_layer *layer, struct ls_error *error, int bottom);
 
+/* The same for top `top`, if it is there: the losses of positions, which get no gradient either. */
+int ls_loss_check_each(const struct ls_layer *layer, struct ls_error *error, int top);
+
 /* Emits gradient of bottom `bottom` = kind(first, second), scaled by loss weight and divisor, which
  * is 0 for rows that are left out. */
 void ls_loss_emit_backward(struct ls_layer *layer, const struct ls_loss *loss, enum ls_op_kind kind,

@@ -6,13 +6,20 @@
  * x and target have equally many elements; `inside` and `outside`, the bottoms behind them, too,
  * and are 1 where they are not there. Both x and target may be learned. The divisor is N, the rows
  * of x, whatever the weights are, as in Fast R-CNN's fork of Caffe, whose smooth_l1_loss_param this
- * is. (Girshick: Fast R-CNN; 2015.)
+ * is, unless loss_param says something else, as in R-FCN's: FULL and VALID are N times the
+ * positions behind axis 1. SmoothL1LossOHEM is R-FCN's other name of it, for which VALID is the
+ * default. (Girshick: Fast R-CNN; 2015.)
+ *
+ * An optional second top, R-FCN's, has the terms of the sum: those along axis 1 are added up,
+ * [N, 1, ...] with 4 axes at least. No gradient goes back from it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <float.h>
 #include <math.h>
 
 #include "layers/loss.h"
+
+extern const struct ls_layer_type ls_layer_smooth_l1_loss_ohem;
 
 static int check_weights(const struct ls_layer *layer, struct ls_error *error, int bottom)
 {
@@ -28,12 +35,31 @@ static int check_weights(const struct ls_layer *layer, struct ls_error *error, i
     return ls_layer_check_alike(layer, error, bottom);
 }
 
+/* What the sum is divided by. */
+static int read_divisor(struct ls_layer *layer, struct ls_loss *loss, struct ls_error *error)
+{
+    const struct ls_value *x = layer->bottom[0];
+    const bool ohem = layer->type == &ls_layer_smooth_l1_loss_ohem;
+    const struct ls_loss_rules rules = {.missing = ohem ? LS_NORM_VALID : LS_NORM_BATCH_SIZE};
+    LS_TRY(ls_loss_read(layer, &rules, loss, error));
+    if (loss->attr.has_ignore)
+        ls_graph_ignore(layer->graph, layer, "loss_param.ignore_label");
+    loss->attr.has_ignore = false; /* targets are no labels */
+    const bool by_position =
+        loss->attr.normalization == LS_NORM_FULL || loss->attr.normalization == LS_NORM_VALID;
+    if (by_position || layer->tops > 1)
+        LS_TRY(ls_layer_check_samples(layer, error, 0));
+    const int64_t inner = x->shape.rank > 2 ? ls_shape_count(&x->shape, 2, x->shape.rank) : 1;
+    ls_loss_set_positions(loss, x->rows, inner);
+    return 0;
+}
+
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__SmoothL1LossParameter *param = layer->definition->smooth_l1_loss_param;
     struct ls_loss *loss = layer->state;
     const double sigma = param != NULL ? (double)param->sigma : 1;
-    LS_TRY(ls_layer_begin(layer, error, NULL));
+    LS_TRY(ls_layer_begin(layer, error, "loss_param"));
     LS_TRY(ls_loss_check_bottoms(layer, error));
     LS_TRY(ls_loss_check_sizes(layer, error));
     for (int i = 2; i < layer->bottoms; i++)
@@ -44,14 +70,30 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
                              "sigma %g must be a number above 0", sigma);
     static const float left_out[LS_LOSS_BOTTOMS_MAX] = {0};
     loss->left_out = left_out;
-    loss->attr.normalization = LS_NORM_BATCH_SIZE;
-    ls_loss_set_positions(loss, layer->bottom[0]->rows, 1);
+    return read_divisor(layer, loss, error);
+}
+
+/* Emits the terms of the sum, with a number for each position behind axis 1. */
+static int emit_each(struct ls_layer *layer, struct ls_error *error)
+{
+    const struct ls_loss *loss = layer->state;
+    struct ls_shape shape = layer->bottom[0]->shape;
+    while (shape.rank < 4)
+        shape.dim[shape.rank++] = 1;
+    shape.dim[1] = 1;
+    LS_TRY(ls_layer_check_shape(layer, error, "the top", &shape));
+    struct ls_value *each = ls_layer_make_top(layer, 1, &shape, layer->bottom[0]);
+    struct ls_op *op = ls_graph_op(layer->graph, LS_OP_SMOOTH_L1_EACH);
+    for (int i = 0; i < layer->bottoms; i++)
+        ls_op_in(layer->graph, op, loss->in[i]);
+    ls_op_out(layer->graph, op, each);
+    if (op != NULL)
+        op->attr.loss = loss->attr;
     return 0;
 }
 
 static int forward(struct ls_layer *layer, struct ls_error *error)
 {
-    (void)error;
     const struct ls_loss *loss = layer->state;
     ls_loss_begin(layer, layer->state);
     struct ls_op *op = ls_graph_op(layer->graph, LS_OP_SMOOTH_L1_LOSS);
@@ -59,12 +101,13 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
         ls_op_in(layer->graph, op, loss->in[i]);
     if (op != NULL)
         op->attr.loss = loss->attr;
-    return 0;
+    return layer->tops > 1 ? emit_each(layer, error) : 0;
 }
 
 static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     const struct ls_loss *loss = layer->state;
+    LS_TRY(ls_loss_check_each(layer, error, 1));
     for (int i = 2; i < layer->bottoms; i++)
         LS_TRY(ls_loss_check_unlearned(layer, error, i));
     for (int i = 0; i < 2; i++) {
@@ -100,7 +143,24 @@ const struct ls_layer_type ls_layer_smooth_l1_loss = {
     .bottoms_min = 2,
     .bottoms_max = 4,
     .tops_min = 1,
-    .tops_max = 1,
+    .tops_max = 2,
+    .auto_tops = 1,
+    .is_loss = true,
+    .filtered = LS_FILTERED_COUNTED,
+    .setup = setup,
+    .forward = forward,
+    .backward = backward,
+    .cost = cost,
+};
+
+const struct ls_layer_type ls_layer_smooth_l1_loss_ohem = {
+    .type = "SmoothL1LossOHEM",
+    .parameter = "smooth_l1_loss_param",
+    .state_size = sizeof(struct ls_loss),
+    .bottoms_min = 2,
+    .bottoms_max = 3,
+    .tops_min = 1,
+    .tops_max = 2,
     .auto_tops = 1,
     .is_loss = true,
     .filtered = LS_FILTERED_COUNTED,

@@ -13,7 +13,8 @@
  * number 0 .. C-1 for each position of the other axes, in their order; samples may lie along any
  * axis in front of the classes. Positions whose label is
  * loss_param.ignore_label count nowhere. Divisor: see layers/loss.h; VALID is the default. An
- * optional second top is p.
+ * optional second top is p; a third one, R-FCN's, has the terms of the sum, in the shape of the
+ * labels, and no gradient goes back from it. SoftmaxWithLossOHEM is R-FCN's other name.
  *
  * The gradient of a loss that is computed from the second top flows back, too; Caffe drops it
  * silently.
@@ -47,6 +48,20 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     return ls_layer_check_positions(layer, error, axis);
 }
 
+/* Emits the terms of the sum. */
+static void emit_each(struct ls_layer *layer)
+{
+    const struct softmax_loss *state = layer->state;
+    struct ls_value *label = layer->bottom[1];
+    struct ls_value *each = ls_layer_make_top(layer, 2, &label->shape, label);
+    struct ls_op *op = ls_graph_op(layer->graph, LS_OP_SOFTMAX_EACH);
+    ls_op_in(layer->graph, op, state->prob);
+    ls_op_in(layer->graph, op, state->loss.in[1]);
+    ls_op_out(layer->graph, op, each);
+    if (op != NULL)
+        op->attr.loss = state->loss.attr;
+}
+
 static int forward(struct ls_layer *layer, struct ls_error *error)
 {
     struct softmax_loss *state = layer->state;
@@ -62,6 +77,8 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     ls_op_out(graph, op, state->prob);
     if (op != NULL)
         op->attr.loss = state->loss.attr;
+    if (layer->tops > 2)
+        emit_each(layer);
     return 0;
 }
 
@@ -79,6 +96,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     const struct softmax_loss *state = layer->state;
     LS_TRY(ls_loss_check_labels(layer, error));
+    LS_TRY(ls_loss_check_each(layer, error, 2));
     if (!layer->propagate[0])
         return 0;
     if (layer->loss_weight[0] != 0)
@@ -106,7 +124,7 @@ const struct ls_layer_type ls_layer_softmax_loss = {
     .bottoms_min = 2,
     .bottoms_max = 2,
     .tops_min = 1,
-    .tops_max = 2,
+    .tops_max = 3,
     .auto_tops = 1,
     .is_loss = true,
     .filtered = LS_FILTERED_COUNTED,

@@ -16,6 +16,7 @@
     LAYER(batch_norm)                                                                              \
     LAYER(batch_reindex)                                                                           \
     LAYER(bias)                                                                                    \
+    LAYER(box_annotator_ohem)                                                                      \
     LAYER(clip)                                                                                    \
     LAYER(concat)                                                                                  \
     LAYER(contrastive_loss)                                                                        \
@@ -83,6 +84,7 @@
     LAYER(silence)                                                                                 \
     LAYER(slice)                                                                                   \
     LAYER(smooth_l1_loss)                                                                          \
+    LAYER(smooth_l1_loss_ohem)                                                                     \
     LAYER(softmax)                                                                                 \
     LAYER(softmax_loss)                                                                            \
     LAYER(split)                                                                                   \
@@ -108,10 +110,9 @@ const struct ls_layer_type *const ls_layer_types[] = {LS_LAYER_TABLE(LAYER_ENTRY
 static const struct {
     const char *name, *type;
 } aliases[] = {
-    {"ConvolutionDepthwise", "Convolution"},
-    {"CuDNNBatchNorm", "BatchNorm"},
-    {"DepthwiseConvolution", "Convolution"},
-    {"SeLu", "SELU"},
+    {"ConvolutionDepthwise", "Convolution"},    {"CuDNNBatchNorm", "BatchNorm"},
+    {"DepthwiseConvolution", "Convolution"},    {"SeLu", "SELU"},
+    {"SoftmaxWithLossOHEM", "SoftmaxWithLoss"},
 };
 
 const struct ls_layer_type *ls_layer_type_find(const char *name)

@@ -17,6 +17,7 @@ void make_region(struct op_scene *scene);
 void make_yolo(struct op_scene *scene);
 void make_yolo_output(struct op_scene *scene);
 void make_proposal(struct op_scene *scene);
+void make_hardest(struct op_scene *scene);
 void make_infogain(struct op_scene *scene);
 void make_multibox(struct op_scene *scene);
 void make_detection(struct op_scene *scene);

@@ -47,11 +47,12 @@ void make_classes(struct op_scene *scene)
         scene_labels(scene, label, 0, classes - 1);
         return;
     }
-    const bool probabilities = log || kind == LS_OP_SOFTMAX_LOSS_BACKWARD;
+    const bool probabilities =
+        log || kind == LS_OP_SOFTMAX_LOSS_BACKWARD || kind == LS_OP_SOFTMAX_EACH;
     scene_in(scene, x, probabilities ? 0.01F : -3, probabilities ? 1 : 3);
     scene_labels(scene, label, 0, classes - 1);
     if (!counts && kind != LS_OP_LOG_LOSS)
-        scene_out(scene, x);
+        scene_out(scene, kind == LS_OP_SOFTMAX_EACH ? label : x);
 }
 
 void make_softmax(struct op_scene *scene)
@@ -115,6 +116,8 @@ void make_pair_loss(struct op_scene *scene)
     if (kind == LS_OP_HINGE_LOSS_BACKWARD || kind == LS_OP_CONTRASTIVE_LOSS_BACKWARD ||
         kind == LS_OP_SMOOTH_L1_LOSS_BACKWARD)
         scene_out(scene, x);
+    if (kind == LS_OP_SMOOTH_L1_EACH)
+        scene_out(scene, shape_of(2, x.dim[0], 1, 0, 0));
 }
 
 /* Rows of true boxes, some of them empty. */
@@ -239,6 +242,24 @@ void make_proposal(struct op_scene *scene)
     scene_out(scene, (struct ls_shape){2, {samples * attr->regions, 5}});
     if (scene_draw(scene, 0, 1) == 1)
         scene_out(scene, (struct ls_shape){2, {samples * attr->regions, 1}});
+}
+
+void make_hardest(struct op_scene *scene)
+{
+    const int64_t rows = scene_draw(scene, 1, 12), inner = scene_draw(scene, 1, 3);
+    const struct ls_shape rois = shape_of(3, rows, 5, inner, 0),
+                          each = shape_of(3, rows, 1, inner, 0);
+    const struct ls_shape weights = shape_of(3, rows, scene_draw(scene, 1, 8), inner, 0);
+    scene->op.attr.hardest =
+        (struct ls_hardest_attr){.most = scene_draw(scene, 1, 5), .ignore_label = -1};
+    float *numbers = scene_in(scene, rois, 0, 9);
+    for (int64_t i = 0; i < rows * inner; i++)
+        numbers[i / inner * 5 * inner + i % inner] = (float)scene_draw(scene, -1, 2);
+    scene_labels(scene, each, 0, 4); /* losses of which some are equal */
+    scene_labels(scene, each, 0, 4);
+    scene_in(scene, weights, 0, 2);
+    scene_out(scene, each);
+    scene_out(scene, weights);
 }
 
 void make_infogain(struct op_scene *scene)

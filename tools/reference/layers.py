@@ -289,13 +289,16 @@ def normalizer(layer, default, full, valid, outer):
 
 
 def cross_entropy(layer, scores, label, full):
-    """PyTorch's own, for what Caffe does not have: scores [N, C, d], label [N, d]."""
+    """PyTorch's own, for what Caffe does not have: scores [N, C, d], label [N, d]; without `full`
+    those of each position."""
     p = layer.sub("loss_param")
     rest = {"label_smoothing": p.get("label_smoothing", 0.0)}
     if p.has("class_weight"):
         rest["weight"] = torch.tensor(p.all("class_weight"), dtype=scores.dtype)
     if p.has("ignore_label"):
         rest["ignore_index"] = p.get("ignore_label")
+    if full is None:
+        return F.cross_entropy(scores, label, reduction="none", **rest)
     if p.get("normalization", "VALID") == "WEIGHTS":
         return F.cross_entropy(scores, label, reduction="mean", **rest)
     valid = int((label != p.get("ignore_label", -1)).sum())
@@ -305,21 +308,22 @@ def cross_entropy(layer, scores, label, full):
 
 def softmax_loss(layer, x, parameters, net):
     axis = layer.sub("softmax_param").get("axis", 1)
-    scores, label = x[0], x[1].long()
+    scores, label = x[0], x[1].round().long()
     outer = math.prod(scores.shape[:axis])
     inner = math.prod(scores.shape[axis + 1 :])
     scores = scores.reshape(outer, scores.shape[axis], inner)
     label = label.reshape(outer, inner)
     if layer.sub("loss_param").has("class_weight") or layer.sub("loss_param").has("label_smoothing"):
         loss = cross_entropy(layer, scores, label, outer * inner)
-        return [loss, torch.softmax(scores, 1).reshape(x[0].shape)]
+        each = cross_entropy(layer, scores, label, None)
+        return [loss, torch.softmax(scores, 1).reshape(x[0].shape), each.reshape(x[1].shape)]
     counted = label != layer.sub("loss_param").get("ignore_label", -1)
     picked = torch.where(counted, label, torch.zeros_like(label))
     prob = torch.softmax(scores, 1)
     mine = prob.gather(1, picked[:, None, :])[:, 0, :]
     terms = -torch.log(torch.clamp(mine, min=FLT_MIN)) * counted
     divisor = normalizer(layer, "VALID", outer * inner, int(counted.sum()), outer)
-    return [terms.sum() / divisor, prob.reshape(x[0].shape)]
+    return [terms.sum() / divisor, prob.reshape(x[0].shape), terms.reshape(x[1].shape)]
 
 
 def sigmoid_cross_entropy_loss(layer, x, parameters, net):
@@ -425,6 +429,7 @@ TYPES = {
     "Slice": slice_,
     "Softmax": softmax,
     "SoftmaxWithLoss": softmax_loss,
+    "SoftmaxWithLossOHEM": softmax_loss,
     "Split": split,
     "TanH": tanh,
     "Tile": tile,

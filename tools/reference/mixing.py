@@ -73,6 +73,20 @@ def ps_roi_pooling(layer, x, parameters, net):
     return [pooled(x[0], x[1], (group, group), channels, scale, average_bin, value)]
 
 
+def box_annotator_ohem(layer, x, parameters, net):
+    """Picture by picture; Python's sort keeps the order of equal losses."""
+    p = layer.sub("box_annotator_ohem_param")
+    pictures = x[0][:, 0].detach().round().long().reshape(-1).tolist()
+    losses = x[1].detach().reshape(-1).tolist()
+    labels = torch.full_like(x[2], p.get("ignore_label", -1))
+    weights = torch.zeros_like(x[3])
+    for picture in set(pictures):
+        mine = [i for i, number in enumerate(pictures) if number == picture]
+        for i in sorted(mine, key=lambda i: -losses[i])[: p.get("roi_per_img")]:
+            labels[i], weights[i] = x[2][i], x[3][i]
+    return [labels, weights]
+
+
 def batch_reindex(layer, x, parameters, net):
     return [x[0][x[1].round().long()]]
 
@@ -89,6 +103,7 @@ def parameter(layer, x, parameters, net):
 
 TYPES = {
     "BatchReindex": batch_reindex,
+    "BoxAnnotatorOHEM": box_annotator_ohem,
     "Filter": filtered,
     "PSROIPooling": ps_roi_pooling,
     "Parameter": parameter,

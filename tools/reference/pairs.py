@@ -46,14 +46,21 @@ def contrastive_loss(layer, x, parameters, net):
 def smooth_l1_loss(layer, x, parameters, net):
     """PyTorch's Huber loss, whose bend is at beta = 1 / sigma^2, and is as steep behind it."""
     sigma = layer.sub("smooth_l1_loss_param").get("sigma", 1.0)
-    rows = x[0].shape[0]
-    x = [one.flatten(1) for one in x]
+    rows, positions = x[0].shape[0], x[0][:, :1].numel()
+    p, ohem = layer.sub("loss_param"), layer.get("type") == "SmoothL1LossOHEM"
+    divisors = {
+        "BATCH_SIZE": rows,
+        "FULL": positions,
+        "VALID": positions,
+        "PRE_FIXED": p.get("pre_fixed_normalizer", 1.0),
+    }
+    divisor = divisors[p.get("normalization", "VALID" if ohem else "BATCH_SIZE")]
     inside = x[2] if len(x) > 2 else torch.ones_like(x[0])
     outside = x[3] if len(x) > 3 else torch.ones_like(x[0])
     terms = torch.nn.functional.smooth_l1_loss(
         inside * x[0], inside * x[1], reduction="none", beta=1 / sigma**2
     )
-    return [(outside * terms).sum() / rows]
+    return [(outside * terms).sum() / divisor, (outside * terms).sum(1, keepdim=True)]
 
 
 def embed(layer, x, parameters, net):
@@ -69,11 +76,12 @@ def embed_shapes(layer, x):
 
 SHAPES = {"Embed": embed_shapes}
 
-LOSSES = {"ContrastiveLoss", "HingeLoss", "SmoothL1Loss"}
+LOSSES = {"ContrastiveLoss", "HingeLoss", "SmoothL1Loss", "SmoothL1LossOHEM"}
 
 TYPES = {
     "ContrastiveLoss": contrastive_loss,
     "Embed": embed,
     "HingeLoss": hinge_loss,
     "SmoothL1Loss": smooth_l1_loss,
+    "SmoothL1LossOHEM": smooth_l1_loss,
 }

@@ -72,3 +72,6 @@ DEFINED_KERNEL(yolo_loss, LS_OP_YOLO_LOSS, LS_BITS_DEFINED, "YOLO loss");
 DEFINED_KERNEL(yolo_loss_backward, LS_OP_YOLO_LOSS_BACKWARD, LS_BITS_DEFINED, "YOLO loss backward");
 DEFINED_KERNEL(yolo_output, LS_OP_YOLO_OUTPUT, LS_BITS_DEFINED, "YOLO output");
 DEFINED_KERNEL(proposal, LS_OP_PROPOSAL, LS_BITS_DEFINED, "proposal");
+DEFINED_KERNEL(softmax_each, LS_OP_SOFTMAX_EACH, LS_BITS_DEFINED, "softmax losses");
+DEFINED_KERNEL(smooth_l1_each, LS_OP_SMOOTH_L1_EACH, LS_BITS_DEFINED, "smooth L1 losses");
+DEFINED_KERNEL(hardest_regions, LS_OP_HARDEST_REGIONS, LS_BITS_EXACT, "hardest regions");

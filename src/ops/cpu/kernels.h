@@ -98,6 +98,9 @@
     K(yolo_loss_backward)                                                                          \
     K(yolo_output)                                                                                 \
     K(proposal)                                                                                    \
+    K(softmax_each)                                                                                \
+    K(smooth_l1_each)                                                                              \
+    K(hardest_regions)                                                                             \
     K(multibox_loss_backward)                                                                      \
     K(count_matches)                                                                               \
     K(detection_output)                                                                            \

@@ -3,11 +3,14 @@
 #include "layer_errors.h"
 #include "support/support.h"
 
-#define REGION     LAYER("RegionLoss") XL "region_loss_param { "
-#define YOLO       LAYER("Yolov3") XL "yolov3_param { "
-#define YOLO_V2    LAYER("YoloDetectionOutput") XY "yolo_detection_output_param { "
-#define YOLO_V3    LAYER("Yolov3DetectionOutput") XY "yolov3_detection_output_param { "
-#define PROPOSAL   LAYER("Proposal") XLS "proposal_param { "
+#define REGION   LAYER("RegionLoss") XL "region_loss_param { "
+#define YOLO     LAYER("Yolov3") XL "yolov3_param { "
+#define YOLO_V2  LAYER("YoloDetectionOutput") XY "yolo_detection_output_param { "
+#define YOLO_V3  LAYER("Yolov3DetectionOutput") XY "yolov3_detection_output_param { "
+#define PROPOSAL LAYER("Proposal") XLS "proposal_param { "
+#define HARDEST                                                                                    \
+    LAYER("BoxAnnotatorOHEM")                                                                      \
+    "bottom: 'x' bottom: 'l' bottom: 's' bottom: 't' top: 'y' top: 'z' "
 #define ROI(scale) "roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: " #scale " }"
 #define MULTIBOX                                                                                   \
     LAYER("MultiBoxLoss")                                                                          \
@@ -86,6 +89,23 @@ static const struct error_case cases[] = {
     {YOLO_V3 "mask_group_num: 1 num_box: 1 biases: [1, 1] mask: 0 anchors_scale: 0 }", "4x7x3x3",
      "l: anchors_scale must be 1 to 32767 pixels", NULL},
     {YOLO_V3 "gaussian_box: true }", "4x7x3x3", "l: gaussian_box: true is not supported", NULL},
+
+    {HARDEST, "4x5 4 4 4x8",
+     "l: roi_per_img, the regions of a picture that count, must be at least 1", NULL},
+    {HARDEST "box_annotator_ohem_param {\n roi_per_img: 0 }", "4x5 4 4 4x8",
+     "l: roi_per_img, the regions of a picture that count, must be at least 1", "2:2"},
+    {HARDEST "box_annotator_ohem_param { roi_per_img: 9\n ignore_label: 16777217 }", "4x5 4 4 4x8",
+     "l: labels are floats, which do not hold ignore_label 16777217", "2:2"},
+    {HARDEST "box_annotator_ohem_param { roi_per_img: 9 }", "4x4 4 4 4x8",
+     "l: its bottom 'x' must have 5 numbers for each region (number of the picture, left, top, "
+     "right, bottom), but is 4 4 (16)",
+     NULL},
+    {HARDEST "box_annotator_ohem_param { roi_per_img: 9 }", "4x5 4x2 4 4x8",
+     "l: its bottom 'l' must have one number for each region, but is 4 2 (8)", NULL},
+    {HARDEST "box_annotator_ohem_param { roi_per_img: 9 }", "4x5x2 4x2 2x4 4x8x2",
+     "l: its bottom 's' must have one number for each region, but is 2 4 (8)", NULL},
+    {HARDEST "box_annotator_ohem_param { roi_per_img: 9 }", "4x5x2 4x2 4x2 4x8x3",
+     "l: its bottom 't' must have equally many numbers for each region, but is 4 8 3 (96)", NULL},
 
     {PROPOSAL "feat_stride: 0 }", "1x18x3x3 1x36x3x3 1x3", "l: feat_stride must be 1 to 1048576",
      NULL},

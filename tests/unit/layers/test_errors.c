@@ -31,6 +31,10 @@ static const struct error_case cases[] = {
     {LAYER("SmoothL1Loss") XLS, "4x3 4x3 4x2",
      "l: its bottoms must have equally many elements, but 'x' is 4 3 (12) and 's' is 4 2 (8)",
      NULL},
+    {LAYER("SmoothL1Loss") XL "loss_param { normalization: PRE_FIXED\n pre_fixed_normalizer: 0 }",
+     "4x3 4x3", "l: pre_fixed_normalizer 0 must be a number above 0", "2:2"},
+    {LAYER("SmoothL1LossOHEM") XL "loss_param { class_weight: 1 }", "4x3 4x3",
+     "l: a SmoothL1LossOHEM layer takes no class_weight: its targets name no classes", NULL},
     {LAYER("Embed") XY, "4", "l: num_output is missing", NULL},
     {LAYER("Embed") XY "embed_param { num_output: 2 input_dim: 0 }", "4",
      "l: input_dim must be 1 to 2147483647", NULL},
@@ -558,6 +562,33 @@ static void learned_others(void **state)
     }
 }
 
+/* Nor do bottoms get one from the losses of positions. */
+static void losses_of_positions_have_no_gradient(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *bottoms;
+    } tops[] = {
+        {LAYER("SoftmaxWithLoss") XL "top: 'p' top: 'z'", "4x3! 4"},
+        {LAYER("SoftmaxWithLossOHEM") XL "top: 'p' top: 'z' loss_weight: [0, 0, 0]", "4x3! 4"},
+        {LAYER("SmoothL1Loss") XL "top: 'z'", "4x3! 4x3"},
+        {LAYER("SmoothL1LossOHEM") XL "top: 'z' loss_weight: [0, 0]", "4x3! 4x3"},
+    };
+    for (size_t i = 0; i < 2 * sizeof tops / sizeof *tops; i++) {
+        struct one_layer one;
+        open_layer(&one, tops[i / 2].text, tops[i / 2].bottoms, true);
+        assert_int_equal(run_forward(&one), 0);
+        struct ls_value *each = one.layer->top[one.layer->tops - 1];
+        if (i % 2 == 0)
+            ls_graph_add_gradient(one.graph, each, ls_graph_gradient_value(one.graph, each));
+        assert_int_equal(run_backward(&one), i % 2 == 0 ? LOCKSTEP_DEFINITION : 0);
+        if (i % 2 == 0 && strstr(one.error.problems[0].message,
+                                 "its top 'z', the losses of positions, has no gradient") == NULL)
+            fail_msg("%s: %s", tops[i / 2].text, one.error.problems[0].message);
+        close_layer(&one);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -565,6 +596,7 @@ int main(void)
         cmocka_unit_test(several_at_once),
         cmocka_unit_test(learned_labels),
         cmocka_unit_test(learned_others),
+        cmocka_unit_test(losses_of_positions_have_no_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

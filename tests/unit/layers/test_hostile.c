@@ -175,7 +175,8 @@ static bool is_particular(const struct ls_layer_type *type)
            strcmp(type->type, "DetectionEvaluate") == 0 ||
            strcmp(type->type, "EvalDetection") == 0 || strncmp(type->type, "Yolo", 4) == 0 ||
            strcmp(type->type, "Proposal") == 0 || strcmp(type->type, "DetectionOutput") == 0 ||
-           strcmp(type->type, "PriorBox") == 0 || strcmp(type->type, "HDF5Output") == 0;
+           strcmp(type->type, "PriorBox") == 0 || strcmp(type->type, "HDF5Output") == 0 ||
+           strcmp(type->type, "BoxAnnotatorOHEM") == 0;
 }
 
 static bool is_possible(double number)

@@ -15,8 +15,12 @@
     LAYER("Proposal")                                                                              \
     "bottom: 'a' bottom: 'b' bottom: 's' top: 'y' top: 'z' "                                       \
     "proposal_param { ratio: 1 scale: [1, 2] post_nms_topn: 5 } "
-#define JUDGED      "detection_evaluate_param { num_classes: 3 }"
-#define EVAL        "eval_detection_param { num_object: 2 num_class: 2 biases: [1, 1, 2, 2] }"
+#define JUDGED "detection_evaluate_param { num_classes: 3 }"
+#define EVAL   "eval_detection_param { num_object: 2 num_class: 2 biases: [1, 1, 2, 2] }"
+#define HARDEST                                                                                    \
+    LAYER("BoxAnnotatorOHEM")                                                                      \
+    "bottom: 'a' bottom: 'b' bottom: 's' bottom: 'd' top: 'y' top: 'z' "                           \
+    "box_annotator_ohem_param { roi_per_img: 2 } "
 #define REGION      "region_loss_param { num: 2 num_class: 2 biases: [1, 1, 2, 2] }"
 #define LAYER(type) "name: 'l' type: '" type "' "
 #define XY          "bottom: 'x' top: 'y' "
@@ -108,6 +112,13 @@ static const struct axes_case {
     {LAYER("Bias") ABY "bias_param { axis: 0 }", "8x3x2/2 8x3", "no: other samples"},
 
     ELEMENTWISE("Clip", "clip_param { min: 0 max: 1 }"),
+
+    {HARDEST, "8x5 8x1 8 8x4", "8, 8x4"},
+    {HARDEST, "8x5/2 8x1/2 8/2 8x4/2", "8/2, 8x4/2"},
+    {HARDEST, "8x5x1x1 8x1x1x1 8x1x1x1 8x4x1x1", "8x1x1x1, 8x4x1x1"},
+    {HARDEST, "8x5x3x2 8x1x3x2 8x6 8x4x6", "8x6, 8x4x6"},
+    {HARDEST, "8x5? 8 8 8x4?", "8, 8x4?"},
+    {HARDEST, "5x5@1 5 5 5x4", "no: " NOT_IN_FRONT},
 
     {LAYER("Concat") ABY, "8x3/2 8x4/2", "8x7/2"},
     {LAYER("Concat") ABY, "8x3/2 8x3", "no: " ALIKE},
@@ -420,6 +431,17 @@ static const struct axes_case {
     {LAYER("SmoothL1Loss") ABSY, "8x3/2 8x3/2 8x3", "no: " ALIKE},
     {LAYER("SmoothL1Loss") ABSY, "8x3 8x3 8x3?", "no: " NO_SAMPLES},
     {LAYER("SmoothL1Loss") XLY, "8x3? 8x3", "no: " NO_SAMPLES},
+    {LAYER("SmoothL1Loss") XLY "top: 'z'", "8x3/2 8x3/2", "figure, 8x1x1x1/2"},
+    {LAYER("SmoothL1Loss") XLY "top: 'z'", "8x3x4x5x6 8x3x4x5x6", "figure, 8x1x4x5x6"},
+    {LAYER("SmoothL1Loss") XLY "top: 'z'", "3x8@1 3x8@1", "no: " NOT_IN_FRONT},
+    {LAYER("SmoothL1Loss") XLY "loss_param { normalization: VALID }", "3x8@1 3x8@1",
+     "no: " NOT_IN_FRONT},
+
+    {LAYER("SmoothL1LossOHEM") XLY, "8x3/2 8x3/2", "figure"},
+    {LAYER("SmoothL1LossOHEM") ABSY "top: 'z'", "8x3x4 8x12 8x3x4", "figure, 8x1x4x1"},
+    {LAYER("SmoothL1LossOHEM") XLY, "3x8@1 3x8@1", "no: " NOT_IN_FRONT},
+    {LAYER("SmoothL1LossOHEM") XLY, "8x3? 8x3", "no: " NO_SAMPLES},
+    {LAYER("SmoothL1LossOHEM") ABSY, "8x3/2 8x3/2 8x3", "no: " ALIKE},
 
     {LAYER("Softmax") XY, "8x3/2", "8x3/2"},
     {LAYER("Softmax") XY "softmax_param { axis: 0 }", "8x3/2", "no: " RUNS},
@@ -428,6 +450,8 @@ static const struct axes_case {
     {LAYER("Softmax") XY "softmax_param { axis: 0 }", "8x3?", "8x3?"},
 
     {LAYER("SoftmaxWithLoss") XLY, "8x3/2 8/2", "figure"},
+    {LAYER("SoftmaxWithLoss") XLY "top: 'p' top: 'z'", "8x3/2 8/2", "figure, 8x3/2, 8/2"},
+    {LAYER("SoftmaxWithLoss") XLY "top: 'p' top: 'z'", "8x3x4x5 8x1x20", "figure, 8x3x4x5, 8x1x20"},
     {LAYER("SoftmaxWithLoss") XLY, "8x3/2 4x2", "no: agree in axis 0"},
     {LAYER("SoftmaxWithLoss") XLY, "3x8@1 8", "no: " RUNS},
     {LAYER("SoftmaxWithLoss") XLY "softmax_param { axis: 2 }", "1x8x3@1 8", "figure"},

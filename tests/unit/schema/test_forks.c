@@ -104,7 +104,7 @@ static void fields_that_are_refused(void **state)
     const struct ls_fork_field *field = ls_fork_field("TransformationParameter", "scale_factors");
     assert_int_equal(field->effect, LS_FORK_REFUSED);
     assert_null(ls_fork_field("ConvolutionParameter", "scale_factors"));
-    assert_non_null(ls_fork_type("BoxAnnotatorOHEM"));
+    assert_non_null(ls_fork_type("ROIAlign"));
     assert_null(ls_fork_type("Convolution"));
     for (const struct ls_fork_type *type = ls_fork_types; type->type != NULL; type++)
         assert_true(type->fork[0] != '\0' && type->hint[0] != '\0');
