@@ -106,7 +106,7 @@ expect 0 -- "$LOCKSTEP" verify --solver boxes_solver.prototxt --device reference
 # Predictions decide on the matches, which are counted at a sync point.
 for mode in 'mining_type: HARD_EXAMPLE sample_size: 9 nms_param { nms_threshold: 0.7 }' 'use_prior_for_matching: false bp_inside: true'; do
     sed "s/multibox_loss_param {/& $mode/" boxes.prototxt >mined.prototxt
-    solver mined 'iter_size: 2 micro_batch: 3'
+    solver mined 'iter_size: 2'
     expect 0 'same|identical|equal' -- "$LOCKSTEP" verify --solver mined_solver.prototxt --workers 1,2,3,5 --ranks 1,2 \
         --iterations 4 --resume random:1
     expect 0 -- "$LOCKSTEP" verify --solver mined_solver.prototxt --device reference --workers 1,3 --iterations 2
