@@ -277,10 +277,46 @@ void write_random_gains(void)
 
 /* ---- Losses ---------------------------------------------------------------------------------- */
 
+/* A layer that leaves samples out; the rest, and their labels, are its tops. */
+static struct blob emit_filter(struct random_net *net, const struct blob *bottom, const char *label,
+                               const struct blob *selector)
+{
+    const int index = ++net->layers;
+    struct blob top = *bottom;
+    snprintf(top.name, sizeof top.name, "some%d", index);
+    EMIT("layer { name: 'some%d' type: 'Filter' bottom: '%s' bottom: '%s' bottom: '%s' top: "
+         "'some%d' top: 'its%d' }\n",
+         index, bottom->name, label, selector->name, index, index);
+    return top;
+}
+
+/* Samples are chosen by their labels, or by what the net has learned, once or twice. */
+static void emit_filtered_loss(struct random_net *net, const struct blob *bottom)
+{
+    static const struct blob data = {.name = "label", .channels = 1};
+    struct blob learned = emit_product(net, bottom, 1, NULL);
+    struct blob selector = begin_layer(net, "Threshold", toss(net) ? &learned : &data), some;
+    char label[24];
+    EMIT("threshold_param { threshold: 0.%d } }\n", draw(net, 0, 2));
+    some = emit_filter(net, bottom, "label", &selector);
+    snprintf(label, sizeof label, "its%d", net->layers);
+    if (toss(net)) {
+        struct blob its = {.channels = 1};
+        memcpy(its.name, label, sizeof its.name);
+        some = emit_pointwise(net, &some);
+        selector = begin_layer(net, "Threshold", &its);
+        EMIT("threshold_param { threshold: %d } }\n", draw(net, 0, 8));
+        some = emit_filter(net, &some, label, &selector);
+        snprintf(label, sizeof label, "its%d", net->layers);
+    }
+    struct blob scores = emit_product(net, &some, 10, NULL);
+    emit_loss(net, toss(net) ? "SoftmaxWithLoss" : "HingeLoss", &scores, label, "");
+}
+
 void emit_caffe_loss(struct random_net *net, const struct blob *bottom)
 {
     struct blob a, b;
-    switch (draw(net, 0, 3)) {
+    switch (draw(net, 0, 4)) {
     case 0:
         a = emit_product(net, bottom, 10, NULL);
         emit_loss(net, "HingeLoss", &a, "label", toss(net) ? "hinge_loss_param { norm: L2 }" : "");
@@ -293,6 +329,9 @@ void emit_caffe_loss(struct random_net *net, const struct blob *bottom)
                             : "bottom: 'label' contrastive_loss_param { legacy_version: true }");
         return;
     case 2:
+        emit_filtered_loss(net, bottom);
+        return;
+    case 3:
         a = emit_product(net, bottom, 6, NULL);
         b = emit_product(net, bottom, 6, NULL);
         emit_loss(net, "SmoothL1Loss", &a, b.name, "smooth_l1_loss_param { sigma: 3 }");

@@ -35,14 +35,31 @@ static void emit_source(struct random_net *net)
              draw(net, 40, 90), net->channels, net->height, net->width);
 }
 
+/* Other data, with batches of another size, and a part of the net for them. */
+static void emit_other_data(struct random_net *net)
+{
+    struct blob other = {"other", draw(net, 1, 3), 8, 9};
+    EMIT(
+        "layer { name: 'other' type: 'Data' top: 'other' top: 'its_label' transform_param { scale: "
+        "0.0039 mirror: true } data_param { backend: SYNTHETIC synthetic_param { count: %d "
+        "channels: %d height: 8 width: 9 } batch_size: %d shuffle: %s last_batch: WRAP } }\n",
+        draw(net, 20, 60), other.channels, draw(net, 2, 9), toss(net) ? "true" : "false");
+    other = emit_convolution(net, &other);
+    other = emit_product(net, &other, 10, NULL);
+    emit_loss(net, "SoftmaxWithLoss", &other, "its_label", "");
+}
+
 static struct blob emit_data(struct random_net *net)
 {
     static const char *const lasts[] = {"WRAP", "DROP", "PARTIAL"};
     EMIT("layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n");
     emit_source(net);
+    const bool cached = toss(net);
+    const int last = draw(net, 0, net->mixes ? 1 : 2);
     EMIT(" batch_size: %d shuffle: %s last_batch: %s cache: %s } }\n", net->batch,
-         toss(net) ? "true" : "false", lasts[draw(net, 0, net->mixes ? 1 : 2)],
-         toss(net) ? "true" : "false");
+         toss(net) ? "true" : "false", lasts[last], cached ? "true" : "false");
+    if (net->mixes && last == 0)
+        emit_other_data(net);
     return (struct blob){"data", net->channels, net->height, net->width};
 }
 
