@@ -313,7 +313,9 @@ static bool move_block(uint8_t *bytes, const struct ls_leveldb_block *list)
 {
     struct ls_leveldb_bytes in = list->content, value = {0};
     struct ls_text key = {0};
-    bool two = ls_leveldb_next_entry(&in, &key, &value) && ls_leveldb_next_entry(&in, &key, &value);
+    bool two = true;
+    for (int i = 0; i < 2; i++)
+        two = two && ls_leveldb_next_entry(&in, &key, &value);
     ls_text_free(&key);
     if (!two)
         return false;

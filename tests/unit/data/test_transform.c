@@ -80,6 +80,19 @@ static int roll(struct dice *dice, int n)
     return (int)ls_random_below(dice->key, dice->trial, dice->next++, (uint32_t)n);
 }
 
+/* A corner or the centre, also mirrored. */
+static void draw_view(struct dice *dice, struct ls_transform *t, struct reference *r, int room_h,
+                      int room_w)
+{
+    static const bool low[] = {false, false, true, true}, right[] = {false, true, false, true};
+    t->view = 1 + roll(dice, LS_VIEWS);
+    r->mirror = t->view > 5;
+    if (r->crop == 0 || t->view % 5 == 0)
+        return;
+    r->top = low[t->view % 5 - 1] ? room_h : 0;
+    r->left = right[t->view % 5 - 1] ? room_w : 0;
+}
+
 /* One random transformation of one random record. */
 static void run_trial(struct dice *dice)
 {
@@ -133,15 +146,8 @@ static void run_trial(struct dice *dice)
         r.top = augment ? (int)ls_random_below(key, ordinal, 1, (uint32_t)room_h + 1) : room_h / 2;
         r.left = augment ? (int)ls_random_below(key, ordinal, 2, (uint32_t)room_w + 1) : room_w / 2;
     }
-    if (!augment && roll(dice, 2) == 0) { /* a corner or the centre, also mirrored */
-        static const bool low[] = {false, false, true, true}, right[] = {false, true, false, true};
-        t.view = 1 + roll(dice, LS_VIEWS);
-        r.mirror = t.view > 5;
-        if (r.crop > 0 && t.view % 5 != 0) {
-            r.top = low[t.view % 5 - 1] ? room_h : 0;
-            r.left = right[t.view % 5 - 1] ? room_w : 0;
-        }
-    }
+    if (!augment && roll(dice, 2) == 0)
+        draw_view(dice, &t, &r, room_h, room_w);
     if (augment) {
         r.mirror = p.mirror && ls_random_below(key, ordinal, 0, 2) == 1;
         r.brightness = (2 * (double)ls_random_uniform(key, ordinal, 3) - 1) * (double)p.brightness;
