@@ -2,6 +2,7 @@
  * a better one. See layers/detection_output.c and device/defined.h.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/heap.h"
 #include "device/box_codes.h"
 #include "device/defined.h"
 
@@ -41,51 +42,25 @@ static size_t detection_scratch(const struct ls_op *op)
 }
 
 /* The higher score first; of equal ones that of the first class, then of the first prior. */
-static int compare_finds(const void *first, const void *second)
+static bool scores_more(const void *first, const void *second, const void *user)
 {
     const struct find *a = first, *b = second;
+    (void)user;
     if (a->score != b->score)
-        return a->score > b->score ? -1 : 1;
-    if (a->class != b->class)
-        return a->class < b->class ? -1 : 1;
-    return a->prior < b->prior ? -1 : a->prior > b->prior;
+        return a->score > b->score;
+    return a->class != b->class ? a->class < b->class : a->prior < b->prior;
 }
 
 /* By class, then as above: as they are reported. */
-static int compare_classes(const void *first, const void *second)
+static bool is_reported_first(const void *first, const void *second, const void *user)
 {
     const struct find *a = first, *b = second;
-    if (a->class != b->class)
-        return a->class < b->class ? -1 : 1;
-    return compare_finds(first, second);
+    return a->class != b->class ? a->class < b->class : scores_more(first, second, user);
 }
 
-static void sift_finds(struct find *heap, int64_t at, int64_t count,
-                       int (*compare)(const void *, const void *))
+static void sort_finds(struct find *finds, int64_t count, ls_heap_order before)
 {
-    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && compare(&heap[child], &heap[child + 1]) < 0)
-            child++;
-        if (compare(&heap[at], &heap[child]) >= 0)
-            return;
-        const struct find kept = heap[at];
-        heap[at] = heap[child];
-        heap[child] = kept;
-    }
-}
-
-/* No two are equal, so that the order is one; qsort may ask for memory. */
-static void sort_finds(struct find *finds, int64_t count,
-                       int (*compare)(const void *, const void *))
-{
-    for (int64_t i = count / 2; i-- > 0;)
-        sift_finds(finds, i, count, compare);
-    for (int64_t last = count - 1; last > 0; last--) {
-        const struct find kept = finds[0];
-        finds[0] = finds[last];
-        finds[last] = kept;
-        sift_finds(finds, 0, last, compare);
-    }
+    ls_heap_sort(&(struct ls_heap){finds, sizeof *finds, before, NULL}, count);
 }
 
 /* Of the candidates of a class, sorted, those that do not overlap a better one are kept. */
@@ -115,7 +90,7 @@ static void find_class(const struct ls_detection_attr *attr, const float *conf, 
         if (attr->has_threshold ? score > attr->threshold : score == score)
             finds->list[count++] = (struct find){(int32_t) class, (int32_t)p, score};
     }
-    sort_finds(finds->list, count, compare_finds);
+    sort_finds(finds->list, count, scores_more);
     const int64_t most = most_of_class(attr);
     keep_class(attr, finds, count < most ? count : most);
 }
@@ -125,10 +100,10 @@ static void write_finds(const struct ls_detection_attr *attr, struct finds *find
 {
     int64_t count = finds->kept_count;
     if (attr->keep_top_k >= 0 && count > attr->keep_top_k) {
-        sort_finds(finds->kept, count, compare_finds);
+        sort_finds(finds->kept, count, scores_more);
         count = attr->keep_top_k;
     }
-    sort_finds(finds->kept, count, compare_classes);
+    sort_finds(finds->kept, count, is_reported_first);
     for (int64_t i = 0; i < attr->keep; i++, row += 7) {
         if (i >= count) {
             for (int k = 0; k < 7; k++)

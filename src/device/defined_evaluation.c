@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
-#include <string.h>
 
+#include "base/heap.h"
 #include "device/boxes.h"
 #include "device/defined.h"
 #include "device/label.h"
@@ -92,44 +92,24 @@ static double overlap_of(const struct evaluation *it, const struct ls_box *a,
 /* ---- The order ------------------------------------------------------------------------------- */
 
 /* What is no number is the lowest score. */
-static bool comes_before(const struct evaluation *it, int32_t a, int32_t b)
+static bool comes_before(const void *first, const void *second, const void *user)
 {
-    const float first = it->found[a].score, second = it->found[b].score;
-    if (first > second || (isnan(second) && !isnan(first)))
+    const struct found *found = user;
+    const int32_t a = *(const int32_t *)first, b = *(const int32_t *)second;
+    const float x = found[a].score, y = found[b].score;
+    if (x > y || (isnan(y) && !isnan(x)))
         return true;
-    if (second > first || (isnan(first) && !isnan(second)))
+    if (y > x || (isnan(x) && !isnan(y)))
         return false;
     return a < b;
 }
 
-static void sift(const struct evaluation *it, int64_t at, int64_t count)
-{
-    int32_t *heap = it->order;
-    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && comes_before(it, heap[child], heap[child + 1]))
-            child++;
-        if (!comes_before(it, heap[at], heap[child]))
-            return;
-        const int32_t kept = heap[at];
-        heap[at] = heap[child];
-        heap[child] = kept;
-    }
-}
-
-/* A heap sort needs no memory. */
 static void sort_found(const struct evaluation *it)
 {
-    const int64_t count = it->attr->finds;
-    for (int64_t i = 0; i < count; i++)
+    const struct ls_heap heap = {it->order, sizeof *it->order, comes_before, it->found};
+    for (int64_t i = 0; i < it->attr->finds; i++)
         it->order[i] = (int32_t)i;
-    for (int64_t i = count / 2; i-- > 0;)
-        sift(it, i, count);
-    for (int64_t last = count - 1; last > 0; last--) {
-        const int32_t kept = it->order[0];
-        it->order[0] = it->order[last];
-        it->order[last] = kept;
-        sift(it, 0, last);
-    }
+    ls_heap_sort(&heap, it->attr->finds);
 }
 
 /* ---- Judging --------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 
+#include "base/heap.h"
 #include "device/defined.h"
 
 enum { REGION = 5 };
@@ -15,8 +16,10 @@ struct hard_region {
 
 /* Whether `a` comes before `b`: picture by picture, the largest loss first, a NaN before all
  * numbers, and of equal losses the first position. A total order, so that one result is right. */
-static bool is_harder(const struct hard_region *a, const struct hard_region *b)
+static bool is_harder(const void *first, const void *second, const void *user)
 {
+    const struct hard_region *a = first, *b = second;
+    (void)user;
     if (a->picture != b->picture)
         return a->picture < b->picture;
     if (isnan(a->loss) != isnan(b->loss))
@@ -24,33 +27,6 @@ static bool is_harder(const struct hard_region *a, const struct hard_region *b)
     if (a->loss > b->loss || a->loss < b->loss)
         return a->loss > b->loss;
     return a->at < b->at;
-}
-
-/* Puts element i of a heap, whose last comes first, to its place among `count`. */
-static void sift_region(struct hard_region *heap, int64_t i, int64_t count)
-{
-    const struct hard_region moved = heap[i];
-    for (int64_t child = 2 * i + 1; child < count; child = 2 * i + 1) {
-        if (child + 1 < count && is_harder(&heap[child], &heap[child + 1]))
-            child++;
-        if (!is_harder(&moved, &heap[child]))
-            break;
-        heap[i] = heap[child];
-        i = child;
-    }
-    heap[i] = moved;
-}
-
-static void sort_regions(struct hard_region *regions, int64_t count)
-{
-    for (int64_t i = count / 2; i-- > 0;)
-        sift_region(regions, i, count);
-    for (int64_t last = count - 1; last > 0; last--) {
-        const struct hard_region first = regions[0];
-        regions[0] = regions[last];
-        regions[last] = first;
-        sift_region(regions, 0, last);
-    }
 }
 
 /* The number of a picture, with what is behind the point cut off. */
@@ -86,7 +62,7 @@ static void choose_hardest(const struct ls_defined_call *call)
     }
     for (int64_t i = 0; i < weights; i++)
         new_weight[i] = 0;
-    sort_regions(regions, count);
+    ls_heap_sort(&(struct ls_heap){regions, sizeof *regions, is_harder, NULL}, count);
     int64_t chosen = 0; /* of the picture */
     for (int64_t k = 0; k < count; k++) {
         chosen = k > 0 && regions[k].picture == regions[k - 1].picture ? chosen : 0;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <sleef.h>
 
+#include "base/heap.h"
 #include "device/defined.h"
 
 enum { CORNERS = 4, REGION = 5 };
@@ -112,22 +113,11 @@ static void list_proposals(const struct proposal_sample *sample, struct proposal
 }
 
 /* The higher score first; of equal ones that of the first position, then of the first anchor. */
-static bool proposal_is_before(const struct proposal *a, const struct proposal *b)
+static bool proposal_is_before(const void *first, const void *second, const void *user)
 {
+    const struct proposal *a = first, *b = second;
+    (void)user;
     return a->score != b->score ? a->score > b->score : a->box < b->box;
-}
-
-static void sift_proposal(struct proposal *heap, int64_t at, int64_t count)
-{
-    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && proposal_is_before(&heap[child + 1], &heap[child]))
-            child++;
-        if (!proposal_is_before(&heap[child], &heap[at]))
-            return;
-        const struct proposal moved = heap[at];
-        heap[at] = heap[child];
-        heap[child] = moved;
-    }
 }
 
 /* Takes `before` of what was listed, the highest score first, and writes what does not overlap what
@@ -135,15 +125,15 @@ static void sift_proposal(struct proposal *heap, int64_t at, int64_t count)
 static void write_proposals(const struct ls_proposal_attr *attr, struct proposals *proposals,
                             double picture, float *region, float *score)
 {
+    const struct ls_heap heap = {proposals->heap, sizeof *proposals->heap, proposal_is_before,
+                                 NULL};
     int64_t kept = 0;
-    for (int64_t i = proposals->count / 2; i-- > 0;)
-        sift_proposal(proposals->heap, i, proposals->count);
+    ls_heap_make(&heap, proposals->count);
     for (int64_t taken = 0; proposals->count > 0 && taken < attr->before && kept < attr->regions;
          taken++) {
         const struct proposal best = proposals->heap[0];
         const struct proposal_box *box = &proposals->box[best.box];
-        proposals->heap[0] = proposals->heap[--proposals->count];
-        sift_proposal(proposals->heap, 0, proposals->count);
+        ls_heap_drop(&heap, proposals->count--);
         bool apart = true;
         for (int64_t k = 0; apart && k < kept; k++)
             apart = !(proposal_overlap(&proposals->box[proposals->kept[k]], box) >

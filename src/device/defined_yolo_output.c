@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <sleef.h>
 
+#include "base/heap.h"
 #include "device/defined.h"
 #include "device/yolo_boxes.h"
 
@@ -38,24 +39,13 @@ static size_t yolo_output_scratch(const struct ls_op *op)
 }
 
 /* The higher score first; of equal ones that of the first cell, then of the first class. */
-static bool find_is_before(const struct yolo_find *a, const struct yolo_find *b)
+static bool find_is_before(const void *first, const void *second, const void *user)
 {
+    const struct yolo_find *a = first, *b = second;
+    (void)user;
     if (a->score != b->score)
         return a->score > b->score;
     return a->cell != b->cell ? a->cell < b->cell : a->class < b->class;
-}
-
-static void sift_down(struct yolo_find *heap, int64_t at, int64_t count)
-{
-    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && find_is_before(&heap[child + 1], &heap[child]))
-            child++;
-        if (!find_is_before(&heap[child], &heap[at]))
-            return;
-        const struct yolo_find moved = heap[at];
-        heap[at] = heap[child];
-        heap[child] = moved;
-    }
 }
 
 /* Classes by themselves: each that scores enough is one. */
@@ -128,14 +118,13 @@ static void list_input(const struct ls_defined_call *call, int input, int64_t n,
 static void keep_finds(const struct ls_yolo_output_attr *attr, struct yolo_finds *finds,
                        double ordinal, float *row)
 {
+    const struct ls_heap heap = {finds->heap, sizeof *finds->heap, find_is_before, NULL};
     int64_t kept = 0;
-    for (int64_t i = finds->count / 2; i-- > 0;)
-        sift_down(finds->heap, i, finds->count);
+    ls_heap_make(&heap, finds->count);
     while (finds->count > 0 && kept < attr->keep) {
         const struct yolo_find find = finds->heap[0];
         const struct ls_yolo_box *box = &finds->box[find.cell];
-        finds->heap[0] = finds->heap[--finds->count];
-        sift_down(finds->heap, 0, finds->count);
+        ls_heap_drop(&heap, finds->count--);
         bool apart = true;
         for (int64_t k = 0; apart && k < kept; k++)
             apart =

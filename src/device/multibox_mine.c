@@ -3,39 +3,15 @@
  * online hard example mining; 2016.)
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/heap.h"
 #include "device/multibox.h"
 
 /* Of those in `ordered`: the one with the larger loss first, then the one in front. */
-static bool comes_before(const struct ls_multibox_room *room, int32_t a, int32_t b)
+static bool comes_before(const void *first, const void *second, const void *user)
 {
-    return room->loss[a] != room->loss[b] ? room->loss[a] > room->loss[b] : a < b;
-}
-
-static void sift(const struct ls_multibox_room *room, int32_t *heap, int64_t at, int64_t count)
-{
-    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && comes_before(room, heap[child], heap[child + 1]))
-            child++;
-        if (!comes_before(room, heap[at], heap[child]))
-            return;
-        const int32_t kept = heap[at];
-        heap[at] = heap[child];
-        heap[child] = kept;
-    }
-}
-
-/* Puts the priors in `ordered` in order; a heap sort needs no memory. */
-static void sort_priors(const struct ls_multibox_room *room, int64_t count)
-{
-    int32_t *heap = room->ordered;
-    for (int64_t i = count / 2; i-- > 0;)
-        sift(room, heap, i, count);
-    for (int64_t last = count - 1; last > 0; last--) {
-        const int32_t kept = heap[0];
-        heap[0] = heap[last];
-        heap[last] = kept;
-        sift(room, heap, 0, last);
-    }
+    const double *loss = user;
+    const int32_t a = *(const int32_t *)first, b = *(const int32_t *)second;
+    return loss[a] != loss[b] ? loss[a] > loss[b] : a < b;
 }
 
 /* Of the priors in order, keeps those whose boxes cover something and do not overlap one in front
@@ -64,10 +40,11 @@ static int64_t suppress(const struct ls_multibox_attr *attr,
 static int64_t choose(const struct ls_multibox_attr *attr, const struct ls_multibox_sample *sample,
                       struct ls_multibox_room *room, int64_t count, int64_t most)
 {
+    const struct ls_heap heap = {room->ordered, sizeof *room->ordered, comes_before, room->loss};
     for (int64_t i = 0; i < count; i++) /* so that the order is one */
         if (isnan(room->loss[room->ordered[i]]))
             room->loss[room->ordered[i]] = (double)INFINITY;
-    sort_priors(room, count);
+    ls_heap_sort(&heap, count);
     return attr->nms_threshold > 0 ? suppress(attr, sample, room, count, most) : most;
 }
 
