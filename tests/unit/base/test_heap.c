@@ -42,7 +42,7 @@ static void check_order(const struct element *elements, int count)
 static void sorted_elements_are_in_order(void **state)
 {
     (void)state;
-    struct element elements[MOST];
+    struct element elements[MOST] = {0};
     const struct ls_heap heap = {elements, sizeof elements[0], is_before, "user"};
     for (int count = 0; count <= MOST; count++) {
         fill(elements, count, (uint64_t)count);
@@ -54,7 +54,7 @@ static void sorted_elements_are_in_order(void **state)
 static void elements_are_taken_in_order(void **state)
 {
     (void)state;
-    struct element elements[MOST], taken[MOST];
+    struct element elements[MOST] = {0}, taken[MOST];
     const struct ls_heap heap = {elements, sizeof elements[0], is_before, "user"};
     for (int count = 1; count <= MOST; count++) {
         fill(elements, count, 100 + (uint64_t)count);
