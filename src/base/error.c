@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,14 +61,43 @@ static struct ls_problem *next_problem(struct ls_error *error, int status)
     return problem;
 }
 
+/* Whether a number stands at `at`, behind `start`, that says which copy of a block something
+ * belongs to: "h.3.qkv", "copy 3 of block 'h'". Its digits are counted in *length. */
+static bool is_copy_number(const char *start, const char *at, size_t *length)
+{
+    *length = strspn(at, "0123456789");
+    if (*length == 0 || at == start)
+        return false;
+    if (at[-1] == '.')
+        return at[*length] == '.';
+    return at - start >= 5 && memcmp(at - 5, "copy ", 5) == 0;
+}
+
+/* Whether two texts say the same, be it of different copies of a block. */
+static bool say_the_same(const char *a, const char *b)
+{
+    const char *at = a, *of = b;
+    while (*at != '\0' && *of != '\0') {
+        size_t length, other;
+        if (is_copy_number(a, at, &length) && is_copy_number(b, of, &other)) {
+            at += length;
+            of += other;
+        } else if (*at++ != *of++) {
+            return false;
+        }
+    }
+    return *at == *of;
+}
+
 /* Takes the newest problem back if it was said before: the train net and the test net of a
- * definition, or two data layers with one source, have much in common. */
+ * definition, or two data layers with one source, have much in common, and so do the copies of a
+ * block. */
 static void drop_repeated(struct ls_error *error)
 {
     const struct ls_problem *newest = &error->problems[error->count - 1];
     for (const struct ls_problem *old = error->problems; old < newest; old++)
-        if (strcmp(old->message, newest->message) == 0 && strcmp(old->place, newest->place) == 0 &&
-            old->place[0] != '\0') {
+        if (old->place[0] != '\0' && strcmp(old->place, newest->place) == 0 &&
+            say_the_same(old->message, newest->message)) {
             error->count--;
             return;
         }

@@ -62,6 +62,12 @@ int ls_layer_fail(const struct ls_layer *layer, struct ls_error *error, const vo
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     ls_layer_place(layer, message, field, place);
+    const struct ls_definition *definition = layer->graph != NULL ? layer->graph->definition : NULL;
+    const char *copy =
+        definition != NULL ? ls_definition_copy_of(definition, layer->definition) : NULL;
+    if (copy != NULL)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, "%s (%s): %s", layer->name, copy,
+                       text);
     return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, "%s: %s", layer->name, text);
 }
 

@@ -103,6 +103,13 @@ bool ls_definition_is_damaged(const struct ls_definition *definition, const void
     return ls_places_find(definition->places, message, LS_FIELD_DAMAGED, 0) != NULL;
 }
 
+const char *ls_definition_copy_of(const struct ls_definition *definition, const void *message)
+{
+    const struct ls_place_entry *entry =
+        ls_places_find(definition->places, message, LS_FIELD_COPY, 0);
+    return entry != NULL ? entry->source : NULL;
+}
+
 /* The number of a field of a message, or LS_FIELD_NONE. */
 static uint32_t field_number(const void *message, const char *name)
 {

@@ -54,6 +54,9 @@ int ls_definition_guess(const char *path, const ProtobufCMessageDescriptor **typ
  * stands there, and to check it would tell of consequences. */
 bool ls_definition_is_damaged(const struct ls_definition *definition, const void *message);
 
+/* "copy 3 of block 'h'", of a layer that a block repeats; NULL for other layers. */
+const char *ls_definition_copy_of(const struct ls_definition *definition, const void *message);
+
 enum { LS_PLACE_MAX = 320 }; /* a buffer for a place, as in struct ls_problem */
 
 /* Whether a field that is given once here was given several times, as a fork does it

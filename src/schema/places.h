@@ -18,6 +18,10 @@ void ls_places_free(struct ls_places *places);
 enum { LS_FIELD_NONE = 0 }; /* as a field number: the message itself */
 /* as a field number: something of the message could not be read */
 static const uint32_t LS_FIELD_DAMAGED = UINT32_MAX - 1;
+/* as a field number, of a block: `line` layers stand before it */
+static const uint32_t LS_FIELD_POSITION = UINT32_MAX - 2;
+/* as a field number, of a layer that a block repeats: `source` says which copy it is */
+static const uint32_t LS_FIELD_COPY = UINT32_MAX - 3;
 
 struct ls_place_entry {
     const void *message;

@@ -140,6 +140,26 @@ static bool is_layer(const ProtobufCMessage *message)
            message->descriptor == &lockstep__v1_layer_parameter__descriptor;
 }
 
+/* Whether a message is a block, of a net or within another block. */
+static bool is_block(const ProtobufCMessage *message)
+{
+    return message->descriptor == &lockstep__block_parameter__descriptor ||
+           message->descriptor == &lockstep__inner_block_parameter__descriptor ||
+           message->descriptor == &lockstep__innermost_block_parameter__descriptor;
+}
+
+/* Remembers how many layers stand before a block: lists of fields do not keep their order. */
+static bool note_position(struct ls_text_reader *reader, const ProtobufCMessage *parent,
+                          const ProtobufCMessage *block)
+{
+    struct ls_place_entry entry = {
+        .message = block,
+        .field = LS_FIELD_POSITION,
+        .line = (uint32_t)ls_field_count(parent, ls_field_named(parent->descriptor, "layer")),
+    };
+    return ls_places_add(reader->definition->places, &entry);
+}
+
 /* A message between brackets, as a value of a field. `name` is the token of the field. */
 static int read_child(struct ls_text_reader *reader, ProtobufCMessage *parent,
                       const ProtobufCFieldDescriptor *field, const struct ls_token *name)
@@ -153,7 +173,8 @@ static int read_child(struct ls_text_reader *reader, ProtobufCMessage *parent,
     struct ls_arena *arena = reader->definition->arena;
     ProtobufCMessage *child = ls_arena_message(arena, field->descriptor);
     if (child == NULL || !ls_field_put(arena, parent, field, &child) ||
-        !add_place(reader, child, LS_FIELD_NONE, 0, name))
+        !add_place(reader, child, LS_FIELD_NONE, 0, name) ||
+        (is_block(child) && !note_position(reader, parent, child)))
         return no_memory(reader);
     ls_lex_next(lexer);
     const ProtobufCMessage *outer = reader->layer;

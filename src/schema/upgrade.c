@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "schema/blocks.h"
 #include "schema/fields.h"
 #include "schema/places.h"
 #include "schema/upgrade_fields.h"
@@ -171,20 +172,40 @@ static int upgrade_input(struct ls_definition *definition, Lockstep__NetParamete
     return 0;
 }
 
+/* Blocks stand between layers of the newest form only. */
+static int check_blocks(const struct ls_definition *definition, const Lockstep__NetParameter *net,
+                        struct ls_error *error)
+{
+    char place[LS_PLACE_MAX];
+    if (net->n_block == 0 || net->n_layers == 0)
+        return 0;
+    ls_place(definition, net, "layers", place, sizeof place);
+    return ls_fail(error, LOCKSTEP_DEFINITION, place,
+                   "write layer { ... type: \"InnerProduct\" ... } everywhere",
+                   "a net with blocks cannot have layers of the older form, 'layers'");
+}
+
+/* What has changed since, in one layer of the newest form; user: the definition. */
+static int upgrade_layer(void *user, Lockstep__LayerParameter *layer)
+{
+    struct ls_definition *definition = user;
+    upgrade_crop(layer);
+    if (!upgrade_dense_image_data(definition, layer) || !move_transformation(definition, layer))
+        return LOCKSTEP_RESOURCE;
+    fix_batch_norm(layer);
+    return 0;
+}
+
 int ls_net_upgrade(struct ls_definition *definition, Lockstep__NetParameter *net,
                    struct ls_error *error)
 {
+    LS_TRY(check_blocks(definition, net, error));
     LS_TRY(ls_upgrade_v0(definition, net, error));
     LS_TRY(ls_upgrade_v1(definition, net, error));
-    LS_TRY(upgrade_input(definition, net, error));
-    for (size_t i = 0; i < net->n_layer; i++) {
-        upgrade_crop(net->layer[i]);
-        if (!upgrade_dense_image_data(definition, net->layer[i]) ||
-            !move_transformation(definition, net->layer[i]))
-            return ls_fail_memory(error, "a definition");
-        fix_batch_norm(net->layer[i]);
-    }
-    return 0;
+    if (ls_blocks_each(&net->base, upgrade_layer, definition) != 0)
+        return ls_fail_memory(error, "a definition");
+    LS_TRY(ls_blocks_expand(definition, net, error));
+    return upgrade_input(definition, net, error);
 }
 
 /* `solver_type: NESTEROV` becomes `type: "Nesterov"`; the names are in the order of the enum. */

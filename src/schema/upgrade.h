@@ -11,7 +11,8 @@
  *   - scale, mean_file, crop_size and mirror of data parameters move to transform_param;
  *   - input with input_shape or input_dim becomes an Input layer in front; input alone (as in old
  *     files of weights) goes away;
- *   - a BatchNorm layer with three `param` gets multipliers 0 (they are statistics).
+ *   - a BatchNorm layer with three `param` gets multipliers 0 (they are statistics);
+ *   - blocks become the layers of their copies (schema/blocks.h).
  * Problems are reported with places; the net is then of no use. */
 int ls_net_upgrade(struct ls_definition *definition, Lockstep__NetParameter *net,
                    struct ls_error *error);

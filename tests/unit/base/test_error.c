@@ -166,6 +166,24 @@ static void a_problem_is_set_without_a_place(void **state)
     assert_int_equal(ls_problem_set(NULL, LOCKSTEP_DATA, NULL, "not wanted"), LOCKSTEP_DATA);
 }
 
+static void what_copies_of_a_block_have_in_common_is_said_once(void **state)
+{
+    (void)state;
+    for (int i = 9; i < 12; i++)
+        ls_fail(&error, LOCKSTEP_DEFINITION, "net:3:1", NULL,
+                "h.%d.a (copy %d of block 'h'): no '%d.x' for 'h.%d.x'", i, i, 7, i);
+    assert_int_equal(error.count, 1);
+    ls_fail(&error, LOCKSTEP_DEFINITION, "net:3:1", NULL,
+            "h.9.a (copy 9 of block 'h'): no '7.x' for 'h.9.y'");
+    ls_fail(&error, LOCKSTEP_DEFINITION, "net:3:1", NULL, "a: 3 bottoms");
+    ls_fail(&error, LOCKSTEP_DEFINITION, "net:3:1", NULL, "a: 4 bottoms");
+    ls_fail(&error, LOCKSTEP_DEFINITION, "net:3:1", NULL, "a: 0.5");
+    ls_fail(&error, LOCKSTEP_DEFINITION, "net:3:1", NULL, "a: 0.25");
+    ls_fail(&error, LOCKSTEP_DEFINITION, "net:4:1", NULL,
+            "h.9.a (copy 9 of block 'h'): no '7.x' for 'h.9.y'");
+    assert_int_equal(error.count, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +196,7 @@ int main(void)
         cmocka_unit_test_setup(errno_is_explained, setup),
         cmocka_unit_test_setup(problems_of_another_error_are_appended, setup),
         cmocka_unit_test_setup(a_problem_is_set_without_a_place, setup),
+        cmocka_unit_test_setup(what_copies_of_a_block_have_in_common_is_said_once, setup),
         cmocka_unit_test_setup(small_buffers_hold_the_beginning, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

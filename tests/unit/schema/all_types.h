@@ -33,6 +33,7 @@ static inline struct all_types all_types(void)
     all_types_from(&all, &lockstep__solver_state__descriptor);
     all_types_from(&all, &lockstep__datum__descriptor);
     all_types_from(&all, &lockstep__blob_proto_vector__descriptor);
+    all_types_from(&all, &lockstep__weight_map__descriptor);
     return all;
 }
 
