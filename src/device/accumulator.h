@@ -32,6 +32,14 @@ struct ls_accumulated {
     int32_t *first_not_finite;
 };
 
+/* A contribution of some rows of a matrix that lies plain: row i is row number[i] of it; all others
+ * are zeros. Rows from the first number below 0 on are none. No row is there twice. */
+struct ls_accumulated_rows {
+    const float *rows;
+    const int32_t *number;
+    size_t count, columns;
+};
+
 struct ls_device_accumulator {
     /* For `count` parameters of elements[i] numbers, each one row. All sums lie in one array, those
      * of parameter i from place[i] on (NULL: one behind the other). */

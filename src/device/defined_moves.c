@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/random.h"
 #include "device/defined.h"
 #include "device/label.h"
@@ -183,6 +184,61 @@ static void embed_weights(const struct ls_defined_call *call)
         db[c] = (float)sum[c];
 }
 
+/* What a position names, to be sorted: by rows, then by positions. */
+struct named {
+    int64_t row, position;
+};
+
+static bool by_row(const void *a, const void *b, const void *user)
+{
+    const struct named *one = a, *other = b;
+    (void)user;
+    return one->row != other->row ? one->row < other->row : one->position < other->position;
+}
+
+static size_t embed_rows_scratch(const struct ls_op *op)
+{
+    return (size_t)size_of(op->input[1]) * sizeof(struct named) + embed_weights_scratch(op);
+}
+
+/* The rows of embed_weights that occur, with the same sums. */
+static void embed_rows(const struct ls_defined_call *call)
+{
+    const struct ls_op *op = call->op;
+    const struct ls_shape *shape = &op->input[0]->shape;
+    const int64_t columns = shape->dim[shape->rank - 1], n = size_of(op->input[1]);
+    const int64_t most = size_of(op->output[1]), classes = op->attr.embed_rows;
+    const float *dy = call->in[0], *index = call->in[1];
+    float *rows = call->out[0], *db = op->outputs > 2 ? call->out[2] : NULL;
+    int32_t *number = call->out[1];
+    struct named *named = call->scratch;
+    double *sum = memset(named + n, 0, (size_t)columns * sizeof *sum);
+    int64_t count = 0, used = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t row = ls_label_class(index[i], classes);
+        if (row >= 0)
+            named[count++] = (struct named){row, i};
+        for (int64_t c = 0; db != NULL && c < columns; c++)
+            sum[c] += (double)dy[i * columns + c];
+    }
+    for (int64_t c = 0; db != NULL && c < columns; c++)
+        db[c] = (float)sum[c];
+    ls_heap_sort(&(struct ls_heap){named, sizeof *named, by_row, NULL}, count);
+    for (int64_t i = 0; i < count; i++) {
+        const float *from = dy + named[i].position * columns;
+        if (i == 0 || named[i].row != named[i - 1].row) {
+            number[used++] = (int32_t)named[i].row;
+            memset(rows + (used - 1) * columns, 0, (size_t)columns * sizeof *rows);
+        }
+        float *to = rows + (used - 1) * columns;
+        for (int64_t c = 0; c < columns; c++)
+            to[c] += from[c];
+    }
+    memset(rows + used * columns, 0, (size_t)((most - used) * columns) * sizeof *rows);
+    for (; used < most; used++)
+        number[used] = -1;
+}
+
 /* ---- Stochastic pooling ---------------------------------------------------------------------- */
 
 /* A window's part inside the input. */
@@ -296,5 +352,6 @@ const struct ls_defined ls_defined_moves[LS_OP_KINDS] = {
     [LS_OP_FILTER] = {.run = filter_rows, .moves = true},
     [LS_OP_EMBED] = {.run = embed},
     [LS_OP_EMBED_WEIGHTS] = {.run = embed_weights, .scratch = embed_weights_scratch},
+    [LS_OP_EMBED_ROWS] = {.run = embed_rows, .scratch = embed_rows_scratch},
     [LS_OP_POOLING] = {.run = pool_stochastic, .accepts = is_stochastic},
 };

@@ -13,6 +13,8 @@ extern const struct ls_device_accumulator ls_plain_accumulator;
 /* What an ACCUMULATE op does. */
 void ls_plain_accumulate(struct ls_accumulator *accumulator, int micro_batch, int parameter,
                          const float *gradient);
+void ls_plain_accumulate_rows(struct ls_accumulator *accumulator, int micro_batch, int parameter,
+                              const struct ls_accumulated_rows *rows);
 
 /* ls_device.update */
 int ls_plain_update(const struct ls_update_rule *rule, const struct ls_update_slice *slice,

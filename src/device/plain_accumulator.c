@@ -137,22 +137,18 @@ static int plain_clear_rest(struct ls_accumulator *public, int parameter, struct
     struct sum *sum = &accumulator->items[parameter];
     if (sum->update != accumulator->update)
         memset(sum->total, 0, sum->elements * sizeof *sum->total);
+    sum->update = accumulator->update;
     return 0;
 }
 
-void ls_plain_accumulate(struct ls_accumulator *public, int micro_batch, int parameter,
-                         const float *gradient)
+/* Adds numbers to elements from `begin` on. */
+static void plain_add(const struct plain_accumulator *accumulator, struct sum *sum, int micro_batch,
+                      size_t begin, size_t count, const float *gradient)
 {
-    struct plain_accumulator *accumulator = (void *)public;
-    struct sum *sum = &accumulator->items[parameter];
-    ls_spin_acquire(&sum->lock);
-    if (!accumulator->measure)
-        (void)plain_clear_rest(public, parameter, NULL);
-    sum->update = accumulator->measure ? sum->update : accumulator->update;
-    for (size_t i = 0; i < sum->elements; i++) {
+    for (size_t i = begin; i < begin + count; i++, gradient++) {
         const int32_t row = sum->row[i];
         uint32_t bits;
-        memcpy(&bits, &gradient[i], sizeof bits);
+        memcpy(&bits, gradient, sizeof bits);
         bits &= UINT32_C(0x7fffffff);
         if (bits > sum->largest[row])
             sum->largest[row] = bits;
@@ -160,10 +156,38 @@ void ls_plain_accumulate(struct ls_accumulator *public, int micro_batch, int par
             sum->first_not_finite = micro_batch;
         if (accumulator->measure)
             continue;
-        double units = ldexp((double)gradient[i], sum->exponent[row]);
+        double units = ldexp((double)*gradient, sum->exponent[row]);
         units = fabs(units) < 0x1p62 ? units : 0; /* meaningless, and judged by `largest` */
         sum->total[i] = (int64_t)((uint64_t)sum->total[i] + (uint64_t)llrint(units));
     }
+}
+
+static struct sum *plain_begin_sum(struct plain_accumulator *accumulator, int parameter)
+{
+    struct sum *sum = &accumulator->items[parameter];
+    ls_spin_acquire(&sum->lock);
+    if (!accumulator->measure)
+        (void)plain_clear_rest((struct ls_accumulator *)(void *)accumulator, parameter, NULL);
+    return sum;
+}
+
+void ls_plain_accumulate(struct ls_accumulator *public, int micro_batch, int parameter,
+                         const float *gradient)
+{
+    struct plain_accumulator *accumulator = (void *)public;
+    struct sum *sum = plain_begin_sum(accumulator, parameter);
+    plain_add(accumulator, sum, micro_batch, 0, sum->elements, gradient);
+    ls_spin_release(&sum->lock);
+}
+
+void ls_plain_accumulate_rows(struct ls_accumulator *public, int micro_batch, int parameter,
+                              const struct ls_accumulated_rows *rows)
+{
+    struct plain_accumulator *accumulator = (void *)public;
+    struct sum *sum = plain_begin_sum(accumulator, parameter);
+    for (size_t r = 0; r < rows->count && rows->number[r] >= 0; r++)
+        plain_add(accumulator, sum, micro_batch, (size_t)rows->number[r] * rows->columns,
+                  rows->columns, rows->rows + r * rows->columns);
     ls_spin_release(&sum->lock);
 }
 
@@ -180,7 +204,9 @@ static int plain_read(const struct ls_accumulator *public, int parameter, size_t
     (void)error;
     const struct sum *sum = &accumulator->items[parameter];
     for (size_t i = begin; i < begin + count; i++)
-        *out++ = (float)ldexp((double)sum->total[i], -sum->total_exponent[sum->row[i]]);
+        *out++ = sum->update == accumulator->update
+                     ? (float)ldexp((double)sum->total[i], -sum->total_exponent[sum->row[i]])
+                     : 0;
     return 0;
 }
 

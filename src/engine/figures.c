@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/figures.h"
 
+#include <sleef.h>
+
 #include "ir/layer.h"
 
 /* Intersection over union of class c; -1 where it does not occur. The sums are whole numbers. */
@@ -39,8 +41,9 @@ double ls_figures_metric(const struct ls_metric *metric, const double *record, i
         return sum;
     double count = record[metric->count_offset + (metric->count_each ? i : 0)];
     if (count == 0) /* a loss that divides by nothing keeps its sum; an empty class has figure 0 */
-        return metric->loss_weight != 0 || metric->layer->type->is_loss ? sum : 0;
-    return sum / count;
+        return metric->loss_weight != 0 || (metric->layer->type->is_loss && metric->top == 0) ? sum
+                                                                                              : 0;
+    return metric->exponential ? Sleef_cinz_expd1_u10purec(sum / count) : sum / count;
 }
 
 double ls_figures_loss(const struct ls_graph *graph, const double *record)

@@ -103,6 +103,16 @@ void ls_graph_accumulate(struct ls_graph *graph, struct ls_layer *layer, int ind
         op->attr.parameter = layer->blob[index];
 }
 
+void ls_graph_accumulate_rows(struct ls_graph *graph, struct ls_layer *layer, int index,
+                              struct ls_value *rows, struct ls_value *number)
+{
+    struct ls_op *op = ls_graph_op(graph, LS_OP_ACCUMULATE);
+    ls_op_in(graph, op, rows);
+    ls_op_in(graph, op, number);
+    if (op != NULL)
+        op->attr.parameter = layer->blob[index];
+}
+
 void ls_graph_factors(struct ls_graph *graph, const struct ls_factoring *factoring, int64_t rows,
                       struct ls_value *x, struct ls_value *dy)
 {

@@ -31,11 +31,12 @@ struct ls_metric {
                          -1: nothing. A count of zero gives the figure zero */
     double divisor;   /* by which the sums are divided besides; 0: nothing */
     bool count_each;
-    bool is_count; /* the sums themselves are the figures (confusion matrix) */
-    int overlaps;  /* 0, or the number of classes, whose intersections over unions are the figures:
-                      h / (t + l - h), with h in record[offset + c], t `overlaps` behind it, l twice
-                      as far; see MEAN_IOU. 0 for a class with t + l = 0 */
-    bool mean;     /* the figure is their mean, without classes with t + l = 0 */
+    bool exponential; /* the figure is exp of the quotient; 0 where the count is 0 */
+    bool is_count;    /* the sums themselves are the figures (confusion matrix) */
+    int overlaps; /* 0, or the number of classes, whose intersections over unions are the figures:
+                     h / (t + l - h), with h in record[offset + c], t `overlaps` behind it, l twice
+                     as far; see MEAN_IOU. 0 for a class with t + l = 0 */
+    bool mean;    /* the figure is their mean, without classes with t + l = 0 */
     float loss_weight; /* 0: not part of the loss */
     bool is_output;    /* no layer consumes the top, so that it is printed */
 };
@@ -270,6 +271,9 @@ void ls_graph_factors(struct ls_graph *graph, const struct ls_factoring *factori
 /* Emits the ACCUMULATE op for it. */
 void ls_graph_accumulate(struct ls_graph *graph, struct ls_layer *layer, int index,
                          struct ls_value *gradient);
+/* The same for some rows of a gradient and their numbers (EMBED_ROWS). */
+void ls_graph_accumulate_rows(struct ls_graph *graph, struct ls_layer *layer, int index,
+                              struct ls_value *rows, struct ls_value *number);
 
 /* ---- For graph/ ------------------------------------------------------------------------------ */
 

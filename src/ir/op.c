@@ -25,6 +25,9 @@ bool ls_op_is_portable_product(const struct ls_op *op)
     case LS_OP_INNER_PRODUCT_DATA:
     case LS_OP_INNER_PRODUCT_WEIGHTS:
         return op->bf16 || op->attr.inner_product.portable;
+    case LS_OP_LINEAR_LOSS:
+    case LS_OP_LINEAR_LOSS_GRADIENT:
+        return true;
     default:
         return false;
     }

@@ -136,6 +136,19 @@ struct ls_loss_attr {
     int metric_offset;
 };
 
+/* What a LINEAR_LOSS leaves in the record beside the loss: at `figures` the sum of -log p[label]
+ * over the labels that count, without weights, their number, how many have the highest score, and
+ * the sum of their bytes. */
+enum { LS_LINEAR_NATS, LS_LINEAR_COUNT, LS_LINEAR_HITS, LS_LINEAR_BYTES, LS_LINEAR_FIGURES };
+
+struct ls_linear_loss_attr {
+    struct ls_loss_attr loss; /* axis: the first of the inputs */
+    int64_t rows, inputs, classes;
+    bool bias, bytes; /* which inputs there are */
+    bool hits;        /* they are counted */
+    int figures;      /* offset into the record; -1: there are none */
+};
+
 struct ls_accuracy_attr {
     int axis, top_k;
     bool has_ignore;
@@ -428,6 +441,7 @@ struct ls_op {
         struct ls_lrn_attr lrn;
         struct ls_dropout_attr dropout;
         struct ls_loss_attr loss;
+        struct ls_linear_loss_attr linear_loss;
         struct ls_accuracy_attr accuracy;
         struct ls_mean_iou_attr mean_iou;
         struct ls_eltwise_attr eltwise;
@@ -458,6 +472,7 @@ struct ls_op {
         struct ls_detection_attr detection;
         struct ls_evaluate_attr evaluate;
         struct ls_constant_attr constant;
+        int64_t embed_rows;      /* EMBED_ROWS: how many the table has */
         struct ls_window window; /* IM2COL, COL2IM */
         int order[LS_RANK_MAX];  /* PERMUTE */
         struct ls_plugin_attr plugin;

@@ -62,6 +62,16 @@ static double inner_product_flops(const struct ls_op *op)
     return 2 * (double)attr->m * (double)attr->k * (double)attr->n;
 }
 
+/* The product, with gradients two more. */
+static double linear_loss_flops(const struct ls_op *op)
+{
+    const struct ls_linear_loss_attr *attr = &op->attr.linear_loss;
+    double products = 1;
+    for (int i = 0; i < op->outputs && i < 2; i++)
+        products += op->output[i] != NULL ? 1 : 0;
+    return products * (double)attr->rows * (double)attr->classes * (2 * (double)attr->inputs + 10);
+}
+
 static double pooling_flops(const struct ls_op *op)
 {
     const struct ls_window *window = &op->attr.pooling.window;
@@ -131,6 +141,12 @@ static void log_loss_labels(const struct ls_op *op, struct ls_op_labels *labels)
     *labels = (struct ls_op_labels){.classes = ls_shape_size(shape) / shape->dim[0],
                                     .has_ignore = attr->has_ignore,
                                     .ignore_label = attr->ignore_label};
+}
+
+static void linear_loss_labels(const struct ls_op *op, struct ls_op_labels *labels)
+{
+    const struct ls_linear_loss_attr *attr = &op->attr.linear_loss;
+    *labels = (struct ls_op_labels){attr->classes, attr->loss.has_ignore, attr->loss.ignore_label};
 }
 
 static void embed_labels(const struct ls_op *op, struct ls_op_labels *labels)

@@ -79,6 +79,59 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
+/* Whether the table lies plain, so that it has rows: as the first op that reads it asks for it. */
+static bool table_is_plain(struct ls_layer *layer)
+{
+    const struct ls_graph *graph = layer->graph;
+    const struct ls_value *table = ls_graph_parameter(layer->graph, layer, 0);
+    for (size_t i = 0; i < graph->op_count; i++)
+        for (int k = 0; k < graph->ops[i]->inputs; k++)
+            if (graph->ops[i]->input[k] == table)
+                return graph->ops[i]->kind == LS_OP_EMBED;
+    return false;
+}
+
+/* Emits the gradient by the rows that occur, where they are fewer than those of the table: what it
+ * takes then does not grow with the table. The sums are the same. */
+static bool emit_rows(struct ls_layer *layer, struct ls_value *db)
+{
+    struct ls_graph *graph = layer->graph;
+    const int64_t positions = ls_shape_size(&layer->bottom[0]->shape);
+    const struct ls_shape *table = &layer->request[0].shape;
+    if (!layer->train_blob[0] || positions >= table->dim[0] || !table_is_plain(layer))
+        return false;
+    const struct ls_shape shape = {.rank = 2, .dim = {positions, table->dim[1]}};
+    const struct ls_shape numbers = {.rank = 1, .dim = {positions}};
+    struct ls_value *rows = ls_graph_value(graph, "rows", &shape, NULL);
+    struct ls_value *number = ls_graph_value(graph, "numbers", &numbers, NULL);
+    if (number != NULL)
+        number->type = LS_I32;
+    struct ls_op *op = ls_graph_op(graph, LS_OP_EMBED_ROWS);
+    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
+    ls_op_in(graph, op, layer->bottom[0]);
+    ls_op_out(graph, op, rows);
+    ls_op_out(graph, op, number);
+    ls_op_out(graph, op, db);
+    if (op != NULL)
+        op->attr.embed_rows = table->dim[0];
+    ls_graph_accumulate_rows(graph, layer, 0, rows, number);
+    return true;
+}
+
+/* Emits the gradient as a whole table. */
+static void emit_table(struct ls_layer *layer, struct ls_value *db)
+{
+    struct ls_graph *graph = layer->graph;
+    struct ls_value *dw =
+        layer->train_blob[0] ? ls_graph_parameter_gradient(graph, layer, 0) : NULL;
+    struct ls_op *op = ls_graph_op(graph, LS_OP_EMBED_WEIGHTS);
+    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
+    ls_op_in(graph, op, layer->bottom[0]);
+    ls_op_out(graph, op, dw);
+    ls_op_out(graph, op, db);
+    ls_graph_accumulate(graph, layer, 0, dw);
+}
+
 static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     struct ls_graph *graph = layer->graph;
@@ -92,17 +145,10 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
             layer->bottom[0]->name);
     if (!weight && !bias)
         return 0;
-    struct ls_value *dw = weight ? ls_graph_parameter_gradient(graph, layer, 0) : NULL;
     struct ls_value *db = bias ? ls_graph_parameter_gradient(graph, layer, 1) : NULL;
-    struct ls_op *op = ls_graph_op(graph, LS_OP_EMBED_WEIGHTS);
-    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
-    ls_op_in(graph, op, layer->bottom[0]);
-    ls_op_out(graph, op, dw);
-    ls_op_out(graph, op, db);
-    if (weight)
-        ls_graph_accumulate(graph, layer, 0, dw);
-    if (bias)
-        ls_graph_accumulate(graph, layer, 1, db);
+    if (!emit_rows(layer, db))
+        emit_table(layer, db);
+    ls_graph_accumulate(graph, layer, 1, db);
     return 0;
 }
 
@@ -114,7 +160,8 @@ static void cost(const struct ls_layer *layer, struct ls_cost *cost)
     if (!ls_layer_trains_blob(layer, 0))
         return;
     cost->backward_weights_flops = top / 4;
-    cost->backward_bytes = top + index + 4 * (double)ls_shape_size(&layer->request[0].shape);
+    const double table = 4 * (double)ls_shape_size(&layer->request[0].shape);
+    cost->backward_bytes = top + index + (top < table ? top : table);
 }
 
 const struct ls_layer_type ls_layer_embed = {

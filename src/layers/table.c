@@ -52,6 +52,7 @@
     LAYER(lstm)                                                                                    \
     LAYER(lstm_unit)                                                                               \
     LAYER(layer_norm)                                                                              \
+    LAYER(linear_softmax_loss)                                                                     \
     LAYER(log)                                                                                     \
     LAYER(mvn)                                                                                     \
     LAYER(mean_iou)                                                                                \

@@ -10,6 +10,7 @@ struct ls_window draw_window(struct op_scene *scene, int axes, const int64_t *in
                              bool dilated);
 
 void make_classes(struct op_scene *scene);
+void make_linear_loss(struct op_scene *scene);
 void make_softmax(struct op_scene *scene);
 void make_element_loss(struct op_scene *scene);
 void make_pair_loss(struct op_scene *scene);
@@ -27,6 +28,7 @@ void make_permute(struct op_scene *scene);
 void make_columns(struct op_scene *scene);
 void make_constant(struct op_scene *scene);
 void make_embed(struct op_scene *scene);
+void make_embed_rows(struct op_scene *scene);
 void make_copy(struct op_scene *scene);
 void make_join(struct op_scene *scene);
 void make_tile(struct op_scene *scene);

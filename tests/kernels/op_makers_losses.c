@@ -55,6 +55,59 @@ void make_classes(struct op_scene *scene)
         scene_out(scene, kind == LS_OP_SOFTMAX_EACH ? label : x);
 }
 
+/* Rows of inputs with labels, and weights. */
+void make_linear_loss(struct op_scene *scene)
+{
+    const int64_t inputs = scene_draw(scene, 1, 40);
+    const struct ls_shape label = {2, {scene_draw(scene, 1, 5), scene_draw(scene, 1, 9)}};
+    const struct ls_shape x = {3, {label.dim[0], label.dim[1], inputs}};
+    const struct ls_shape w = {2, {scene_draw(scene, 2, 63), inputs}}, b = {1, {w.dim[0]}};
+    const bool weighted = scene_draw(scene, 0, 2) == 0, bias = scene_draw(scene, 0, 1);
+    const bool bytes = scene_draw(scene, 0, 1);
+    for (int64_t c = 0; c < w.dim[0]; c++)
+        scene->list[c] = (float)scene_draw(scene, 1, 4) / 2;
+    const int mode = (int)scene_draw(scene, 0, weighted ? LS_NORM_WEIGHTS : LS_NORM_NONE);
+    scene->op.attr.linear_loss = (struct ls_linear_loss_attr){
+        .loss = {.axis = 2,
+                 .has_ignore = scene_draw(scene, 0, 1),
+                 .ignore_label = (int)scene_draw(scene, 0, w.dim[0] - 1),
+                 .normalization = (enum ls_normalization)mode,
+                 .normalizer = (int)scene_draw(scene, -1, 0),
+                 .loss_weight = 0.5F,
+                 .smoothing = scene_draw(scene, 0, 2) == 0 ? 0.125F : 0,
+                 .class_weight = weighted ? scene->list : NULL,
+                 .classes = w.dim[0]},
+        .rows = label.dim[0] * label.dim[1],
+        .inputs = inputs,
+        .classes = w.dim[0],
+        .bias = bias,
+        .bytes = bytes,
+        .hits = scene_draw(scene, 0, 1),
+        .figures = scene_draw(scene, 0, 1) ? 2 : -1};
+    scene->op.bf16 = scene_draw(scene, 0, 3) == 0;
+    scene_in(scene, x, -1, 1);
+    if (scene_draw(scene, 0, 9) == 0) /* all labels are ignored */
+        scene_labels(scene, label, scene->op.attr.linear_loss.loss.ignore_label,
+                     scene->op.attr.linear_loss.loss.ignore_label);
+    else
+        scene_labels(scene, label, 0, (int)w.dim[0] - 1);
+    scene_in(scene, w, -1, 1);
+    if (bias)
+        scene_in(scene, b, -1, 1);
+    else
+        scene_no_in(scene);
+    if (bytes)
+        scene_labels(scene, label, 1, 9);
+    else
+        scene_no_in(scene);
+    if (scene->op.kind == LS_OP_LINEAR_LOSS)
+        return;
+    scene_out(scene, x);
+    scene_out(scene, w);
+    if (bias)
+        scene_out(scene, b);
+}
+
 void make_softmax(struct op_scene *scene)
 {
     const struct ls_shape shape = scene_shape(scene, 1, 5);

@@ -61,6 +61,20 @@ void make_embed(struct op_scene *scene)
         scene_out(scene, bias);
 }
 
+/* The rows of a gradient that occur, and room for all that could. */
+void make_embed_rows(struct op_scene *scene)
+{
+    const struct ls_shape index = {2, {scene_draw(scene, 1, 4), scene_draw(scene, 1, 4)}};
+    const int64_t positions = index.dim[0] * index.dim[1], columns = scene_draw(scene, 1, 20);
+    scene->op.attr.embed_rows = scene_draw(scene, 1, 30);
+    scene_in(scene, (struct ls_shape){3, {index.dim[0], index.dim[1], columns}}, -1, 1);
+    scene_labels(scene, index, 0, (int)scene->op.attr.embed_rows - 1);
+    scene_out(scene, (struct ls_shape){2, {positions, columns}});
+    scene_out(scene, (struct ls_shape){1, {positions}})->type = LS_I32;
+    if (scene_draw(scene, 0, 1))
+        scene_out(scene, (struct ls_shape){1, {columns}});
+}
+
 void make_copy(struct op_scene *scene)
 {
     const struct ls_shape shape = scene_shape(scene, 0, 5);

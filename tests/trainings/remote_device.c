@@ -81,7 +81,7 @@ static int kernel_run(const struct ls_prepared *prepared, void *local, void *con
     if (remote_call_fails(REMOTE_RUN))
         return LOCKSTEP_INTERNAL; /* without a word */
     call_begin(&call, prepared, in, out, scratch, context);
-    if (kind == LS_OP_ACCUMULATE || kind == LS_OP_RECORD) {
+    if ((kind == LS_OP_ACCUMULATE && prepared->op->inputs == 1) || kind == LS_OP_RECORD) {
         remote_stream_give(prepared, original_of(prepared), call.in[0],
                            ls_value_bytes(prepared->op->input[0]) / sizeof(float), &call.context);
         return 0;

@@ -14,6 +14,7 @@ import boxes
 import detections
 import forks
 import functions
+import language
 import mixing
 import normalization
 import pairs
@@ -400,6 +401,7 @@ TYPES = {
     **functions.TYPES,
     **mixing.TYPES,
     **normalization.TYPES,
+    **language.TYPES,
     **pairs.TYPES,
     **recurrent.TYPES,
     "Accuracy": accuracy,

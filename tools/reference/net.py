@@ -12,6 +12,7 @@ import torch
 import forks
 import functions
 import generator
+import language
 import layers
 import normalization
 import pairs
@@ -23,7 +24,7 @@ LOSSES = {
     "MultinomialLogisticLoss",
     "SigmoidCrossEntropyLoss",
     "SoftmaxWithLoss",
-} | pairs.LOSSES
+} | pairs.LOSSES | language.LOSSES
 
 
 class Parameter:
@@ -103,6 +104,8 @@ class Net:
             return functions.SHAPES[kind](layer, x)
         if kind in pairs.SHAPES:
             return pairs.SHAPES[kind](layer, x)
+        if kind in language.SHAPES:
+            return language.SHAPES[kind](layer, x)
         if kind in forks.SHAPES:
             return forks.SHAPES[kind](layer, x)
         if kind in ("Convolution", "ConvolutionDepthwise", "Deconvolution", "DepthwiseConvolution"):

@@ -355,6 +355,100 @@ void ls_cpu_accumulate(struct ls_accumulator *accumulator, int worker, int micro
         ls_lower_to(&sum->first_not_finite, micro_batch);
 }
 
+/* ---- Contributions of rows ------------------------------------------------------------------- */
+
+/* The run that an element lies in. */
+static const struct run *find_run(const struct sum *sum, size_t element)
+{
+    const size_t tile = element / TILE;
+    size_t low = sum->tiles[tile].first_run;
+    size_t high = tile + 1 < sum->tile_count ? sum->tiles[tile + 1].first_run : sum->run_count;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (sum->runs[middle].begin <= element)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &sum->runs[low];
+}
+
+/* How many elements from `element` on, up to `end`, are of the row that it is of: *row. */
+static size_t stretch_of_row(const struct sum *sum, size_t element, size_t end, int32_t *row)
+{
+    *row = 0;
+    if (sum->cut == CUT_WHOLE)
+        return end - element;
+    const struct run *run = find_run(sum, element);
+    const size_t last = run->begin + run->count < end ? run->begin + run->count : end;
+    *row = run->row;
+    if (run->rows == NULL)
+        return last - element;
+    size_t at = element;
+    *row = run->rows[(element - run->begin) % LS_EXACT_LANES];
+    while (at < last && run->rows[(at - run->begin) % LS_EXACT_LANES] == *row)
+        at++;
+    return at - element;
+}
+
+/* Adds elements [begin, end) of a tile, or only measures them. */
+static uint32_t take_part(struct sum *sum, size_t begin, size_t end, const float *from,
+                          bool measure)
+{
+    uint32_t largest = 0, *each = (uint32_t *)(void *)(sum->largest + begin);
+    if (sum->cut == CUT_ELEMENTS)
+        return measure ? ls_largest_each(from, end - begin, each)
+                       : ls_exact_add_each(sum->total + begin, from, end - begin,
+                                           sum->exponent + begin, each, false);
+    for (size_t n; begin < end; begin += n, from += n) {
+        int32_t row;
+        n = stretch_of_row(sum, begin, end, &row);
+        const uint32_t bits =
+            measure ? ls_largest(from, n)
+                    : ls_exact_add(sum->total + begin, from, n, sum->exponent[row], false);
+        ls_raise_to(&sum->largest[row], bits);
+        largest = bits > largest ? bits : largest;
+    }
+    return largest;
+}
+
+/* The same under the tile's lock; the first of an update clears the rest of the tile. */
+static uint32_t add_part(const struct ls_accumulator *accumulator, struct sum *sum, size_t begin,
+                         size_t end, const float *from)
+{
+    struct tile *guard = &sum->tiles[begin / TILE];
+    const size_t first = begin / TILE * TILE, left = sum->elements - first;
+    ls_spin_acquire(&guard->lock);
+    if (!accumulator->measure && guard->update != accumulator->update) {
+        memset(sum->total + first, 0, (left < TILE ? left : TILE) * sizeof *sum->total);
+        guard->update = accumulator->update;
+    }
+    const uint32_t bits = take_part(sum, begin, end, from, accumulator->measure);
+    if (LS_MUTANT(FLOATS)) /* as in add_tile */
+        for (size_t i = begin; i < end; i++)
+            sum->total[i] = (int64_t)(float)sum->total[i];
+    ls_spin_release(&guard->lock);
+    return bits;
+}
+
+void ls_cpu_accumulate_rows(struct ls_accumulator *accumulator, int micro_batch, int parameter,
+                            const struct ls_accumulated_rows *rows)
+{
+    struct sum *sum = &accumulator->items[parameter];
+    uint32_t largest = 0;
+    for (size_t r = 0; r < rows->count && rows->number[r] >= 0; r++) {
+        const float *from = rows->rows + r * rows->columns;
+        size_t begin = (size_t)rows->number[r] * rows->columns, end = begin + rows->columns;
+        for (size_t n; begin < end; begin += n, from += n) {
+            n = TILE - begin % TILE < end - begin ? TILE - begin % TILE : end - begin;
+            const uint32_t bits = add_part(accumulator, sum, begin, begin + n, from);
+            largest = bits > largest ? bits : largest;
+        }
+    }
+    if (largest >= LS_NOT_FINITE)
+        ls_lower_to(&sum->first_not_finite, micro_batch);
+}
+
 /* ---- Totals ---------------------------------------------------------------------------------- */
 
 static int64_t *accumulator_all(const struct ls_accumulator *accumulator)
@@ -369,19 +463,12 @@ static int accumulator_clear_rest(struct ls_accumulator *accumulator, int parame
     struct sum *sum = &accumulator->items[parameter];
     for (size_t tile = 0; tile < sum->tile_count; tile++) {
         size_t begin = tile * TILE, left = sum->elements - begin;
-        if (sum->tiles[tile].update != accumulator->update)
-            memset(sum->total + begin, 0, (left < TILE ? left : TILE) * sizeof *sum->total);
+        if (sum->tiles[tile].update == accumulator->update)
+            continue;
+        memset(sum->total + begin, 0, (left < TILE ? left : TILE) * sizeof *sum->total);
+        sum->tiles[tile].update = accumulator->update;
     }
     return 0;
-}
-
-/* The run that an element lies in. */
-static const struct run *find_run(const struct sum *sum, size_t element)
-{
-    const struct run *run = &sum->runs[sum->tiles[element / TILE].first_run];
-    while (element >= run->begin + run->count)
-        run++;
-    return run;
 }
 
 static void read_runs(const struct sum *sum, size_t begin, size_t count, float *out)
@@ -401,19 +488,29 @@ static void read_runs(const struct sum *sum, size_t begin, size_t count, float *
     }
 }
 
-static int accumulator_read(const struct ls_accumulator *accumulator, int parameter, size_t begin,
-                            size_t count, float *out, struct ls_error *error)
+/* Elements of one tile. One that nothing was added to is not even read. */
+static void read_tile(const struct ls_accumulator *accumulator, const struct sum *sum, size_t begin,
+                      size_t count, float *out)
 {
-    (void)error;
-    const struct sum *sum = &accumulator->items[parameter];
-    if (count == 0)
-        return 0;
-    if (sum->cut == CUT_ELEMENTS)
+    if (sum->tiles[begin / TILE].update != accumulator->update)
+        memset(out, 0, count * sizeof *out);
+    else if (sum->cut == CUT_ELEMENTS)
         ls_exact_to_float_each(sum->total + begin, sum->total_exponent + begin, out, count);
     else if (sum->cut == CUT_WHOLE)
         ls_exact_to_float(sum->total + begin, sum->total_exponent[0], out, count);
     else
         read_runs(sum, begin, count, out);
+}
+
+static int accumulator_read(const struct ls_accumulator *accumulator, int parameter, size_t begin,
+                            size_t count, float *out, struct ls_error *error)
+{
+    (void)error;
+    const struct sum *sum = &accumulator->items[parameter];
+    for (size_t n; count > 0; begin += n, count -= n, out += n) {
+        n = TILE - begin % TILE < count ? TILE - begin % TILE : count;
+        read_tile(accumulator, sum, begin, n, out);
+    }
     return 0;
 }
 

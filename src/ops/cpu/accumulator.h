@@ -11,4 +11,8 @@ extern const struct ls_device_accumulator ls_cpu_accumulator;
 void ls_cpu_accumulate(struct ls_accumulator *accumulator, int worker, int micro_batch,
                        int parameter, const float *gradient);
 
+/* The same for some rows of a contribution: what it takes goes by these alone. */
+void ls_cpu_accumulate_rows(struct ls_accumulator *accumulator, int micro_batch, int parameter,
+                            const struct ls_accumulated_rows *rows);
+
 #endif

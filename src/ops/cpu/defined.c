@@ -65,6 +65,7 @@ DEFINED_KERNEL(select_rows, LS_OP_SELECT, LS_BITS_EXACT, "select rows");
 DEFINED_KERNEL(filter_rows, LS_OP_FILTER, LS_BITS_EXACT, "filter rows");
 DEFINED_KERNEL(embed, LS_OP_EMBED, LS_BITS_DEFINED, "embed");
 DEFINED_KERNEL(embed_weights, LS_OP_EMBED_WEIGHTS, LS_BITS_DEFINED, "embed backward weights");
+DEFINED_KERNEL(embed_rows, LS_OP_EMBED_ROWS, LS_BITS_DEFINED, "embed backward rows");
 DEFINED_KERNEL(region_loss, LS_OP_REGION_LOSS, LS_BITS_DEFINED, "region loss");
 DEFINED_KERNEL(region_loss_backward, LS_OP_REGION_LOSS_BACKWARD, LS_BITS_DEFINED,
                "region loss backward");

@@ -72,6 +72,8 @@
     K(softmax_backward)                                                                            \
     K(softmax_loss)                                                                                \
     K(softmax_loss_backward)                                                                       \
+    K(linear_loss)                                                                                 \
+    K(linear_loss_gradient)                                                                        \
     K(log_loss)                                                                                    \
     K(log_loss_backward)                                                                           \
     K(sigmoid_loss)                                                                                \
@@ -114,6 +116,7 @@
     K(filter_rows)                                                                                 \
     K(embed)                                                                                       \
     K(embed_weights)                                                                               \
+    K(embed_rows)                                                                                  \
     K(concat)                                                                                      \
     K(slice)                                                                                       \
     K(resize)                                                                                      \

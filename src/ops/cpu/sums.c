@@ -54,8 +54,10 @@ static int count_run(const struct ls_prepared *prepared, void *local, void *cons
 static int accumulate_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
                               struct ls_error *error)
 {
-    (void)error;
     layouts->in[0] = op->attr.parameter->layout;
+    if (op->inputs > 1 && op->attr.parameter->layout != &ls_layout_plain)
+        return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL, "rows of '%s' do not lie as such",
+                       op->attr.parameter->name);
     return 0;
 }
 
@@ -63,8 +65,17 @@ static int accumulate_run(const struct ls_prepared *prepared, void *local, void 
                           void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)out, (void)scratch;
+    const struct ls_op *op = prepared->op;
+    if (op->inputs > 1) {
+        const struct ls_shape *shape = &op->input[0]->shape;
+        const struct ls_accumulated_rows rows = {in[0], in[1], (size_t)shape->dim[0],
+                                                 (size_t)shape->dim[1]};
+        ls_cpu_accumulate_rows(context->accumulator, context->micro_batch,
+                               op->attr.parameter->index, &rows);
+        return 0;
+    }
     ls_cpu_accumulate(context->accumulator, context->worker, context->micro_batch,
-                      prepared->op->attr.parameter->index, in[0]);
+                      op->attr.parameter->index, in[0]);
     return 0;
 }
 

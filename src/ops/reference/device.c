@@ -16,8 +16,17 @@
 
 static void accumulate(const struct ls_call *call)
 {
-    ls_plain_accumulate(call->context->accumulator, call->context->micro_batch,
-                        call->op->attr.parameter->index, call->in[0]);
+    const struct ls_shape *shape = &call->op->input[0]->shape;
+    const int parameter = call->op->attr.parameter->index;
+    if (call->op->inputs > 1) {
+        const struct ls_accumulated_rows rows = {call->in[0], call->in[1], (size_t)shape->dim[0],
+                                                 (size_t)shape->dim[1]};
+        ls_plain_accumulate_rows(call->context->accumulator, call->context->micro_batch, parameter,
+                                 &rows);
+        return;
+    }
+    ls_plain_accumulate(call->context->accumulator, call->context->micro_batch, parameter,
+                        call->in[0]);
 }
 
 static void record(const struct ls_call *call)

@@ -41,6 +41,37 @@ static const struct error_case cases[] = {
     {LAYER("Embed") XY "embed_param { num_output: 2 input_dim: 16777217 }", "4",
      "l: input_dim 16777217 is more than the 16777216 that an index can name", NULL},
 
+    {LAYER("LinearSoftmaxLoss") XL, "4x3x2 4x3", "l: num_output is missing", NULL},
+    {LAYER("LinearSoftmaxLoss") XL "linear_softmax_loss_param { num_output: 16777217 }",
+     "4x3x2 4x3", "l: num_output must be 1 to 16777216", NULL},
+    {LAYER("LinearSoftmaxLoss") XL "linear_softmax_loss_param { num_output: 5 axis: 0 }",
+     "4x3x2 4x3",
+     "l: axis 0 of 'x' runs over the samples of a batch; a result that mixes samples would depend "
+     "on "
+     "how the batch is cut into micro-batches",
+     NULL},
+    {LAYER("LinearSoftmaxLoss") XL "linear_softmax_loss_param { num_output: 5 }", "4x3x2 4x2",
+     "l: its bottoms must have as many positions, in the same order, but 'x' is 4 3 2 (24) (all "
+     "axes in front of axis 2), and 'l' is 4 2 (8)",
+     NULL},
+    {LAYER("LinearSoftmaxLoss") XL "top: 'z' linear_softmax_loss_param { num_output: 5 }",
+     "4x3x2 4x3", "l: it has 1 tops behind the loss, and 0 times metric", NULL},
+    {LAYER("LinearSoftmaxLoss") XL "linear_softmax_loss_param { num_output: 5 metric: ACCURACY }",
+     "4x3x2 4x3", "l: it has 0 tops behind the loss, and 1 times metric", NULL},
+    {LAYER("LinearSoftmaxLoss") XL
+     "top: 'z' linear_softmax_loss_param { num_output: 5 metric: BITS_PER_BYTE }",
+     "4x3x2 4x3", "l: BITS_PER_BYTE needs a third bottom, the bytes of each label", NULL},
+    {LAYER("LinearSoftmaxLoss") XLS "linear_softmax_loss_param { num_output: 5 }", "4x3x2 4x3 4x3",
+     "l: nothing reads its third bottom, 's'", NULL},
+    {LAYER("LinearSoftmaxLoss") XL
+     "linear_softmax_loss_param { num_output: 5 } loss_param { class_weight: 1 }",
+     "4x3x2 4x3",
+     "l: class_weight must be given once for each of the 5 classes, or not at all; it is given 1 "
+     "times",
+     NULL},
+    {LAYER("LinearSoftmaxLoss") XL
+     "linear_softmax_loss_param { num_output: 5 } loss_param { label_smoothing: 1 }",
+     "4x3x2 4x3", "l: label_smoothing 1 must be at least 0 and below 1", NULL},
     {LAYER("LSTM") "bottom: 'x' bottom: 'k' top: 'y'", "4x2x3@1 4x2@1", "l: num_output is missing",
      NULL},
     {LAYER("LSTM") "bottom: 'x' bottom: 'k' top: 'y' recurrent_param { num_output: 1000000000 }",
@@ -548,6 +579,11 @@ static void learned_others(void **state)
          "a InfogainLoss layer cannot backpropagate to its bottom 2"},
         {LAYER("SmoothL1Loss") XLS, "4x3! 4x3 4x3!",
          "a SmoothL1Loss layer cannot backpropagate to its bottom 2"},
+        {LAYER("LinearSoftmaxLoss") XL "linear_softmax_loss_param { num_output: 5 }", "4x3! 4!",
+         "a LinearSoftmaxLoss layer cannot backpropagate to its labels, but 'l' depends on"},
+        {LAYER("LinearSoftmaxLoss") XLS
+         "top: 'z' linear_softmax_loss_param { num_output: 5 metric: BITS_PER_BYTE }",
+         "4x3! 4 4!", "a LinearSoftmaxLoss layer cannot backpropagate to its bottom 2"},
         {LAYER("Embed") XY "embed_param { num_output: 2 input_dim: 3 }", "4!",
          "an Embed layer cannot backpropagate to its indices, but 'x' depends on"},
     };

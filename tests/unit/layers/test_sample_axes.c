@@ -37,12 +37,13 @@
     "multibox_loss_param { num_classes: 3 } "
 #define DETECT_BY_CLASS                                                                            \
     "detection_output_param { num_classes: 3 keep_top_k: 2 share_location: false } "
-#define DETECT "detection_output_param { num_classes: 3 keep_top_k: 2 } "
-#define ABSY   "bottom: 'a' bottom: 'b' bottom: 's' top: 'y' "
-#define OUTPUT "bottom: 'a' bottom: 'b' hdf5_output_param { file_name: 'f' } "
-#define EMBED  "embed_param { num_output: 5 input_dim: 7 } "
-#define ROI    "roi_pooling_param { pooled_h: 2 pooled_w: 3 } "
-#define PSROI  "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 } "
+#define DETECT      "detection_output_param { num_classes: 3 keep_top_k: 2 } "
+#define ABSY        "bottom: 'a' bottom: 'b' bottom: 's' top: 'y' "
+#define OUTPUT      "bottom: 'a' bottom: 'b' hdf5_output_param { file_name: 'f' } "
+#define EMBED       "embed_param { num_output: 5 input_dim: 7 } "
+#define LINEAR_LOSS "linear_softmax_loss_param { num_output: 5 } "
+#define ROI         "roi_pooling_param { pooled_h: 2 pooled_w: 3 } "
+#define PSROI       "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 } "
 
 #define NOT_IN_FRONT "does not hold the samples of the batch"
 #define NO_SAMPLES   "holds the samples of the batch"
@@ -292,6 +293,13 @@ static const struct axes_case {
     {LAYER("LayerNorm") XY "layer_norm_param { axis: 0 }", "5x8x3@1", "no: " RUN},
     {LAYER("LayerNorm") XY "layer_norm_param { axis: 2 }", "5x8x3@1", "5x8x3@1!"},
     {LAYER("LayerNorm") XY, "8x3x2?", "8x3x2?!"},
+
+    {LAYER("LinearSoftmaxLoss") XLY LINEAR_LOSS, "8x3x2/2 8x3/2", "figure"},
+    {LAYER("LinearSoftmaxLoss") XLY LINEAR_LOSS, "3x8x2@1 3x8@1", "figure"},
+    {LAYER("LinearSoftmaxLoss") XLY LINEAR_LOSS, "8x8x2@1 8x8", "no: in the same order"},
+    {LAYER("LinearSoftmaxLoss") XLY LINEAR_LOSS, "8x3x2/2 8x3", "no: agree in axis 0"},
+    {LAYER("LinearSoftmaxLoss") XLY LINEAR_LOSS, "3x8@1 3", "no: " RUNS},
+    {LAYER("LinearSoftmaxLoss") XLY LINEAR_LOSS, "8x3x2? 8x3", "no: " NO_SAMPLES},
 
     ELEMENTWISE("Log", ""),
 

@@ -128,7 +128,7 @@ static void make_portable(struct op_scene *scene)
     struct ls_op *op = &scene->op;
     if (ls_op_type(op->kind)->rounded_inputs > 0 && op->kind <= LS_OP_DECONVOLUTION_WEIGHTS)
         op->attr.convolution.algorithm = LS_CONVOLUTION_PORTABLE;
-    else if (ls_op_type(op->kind)->rounded_inputs > 0)
+    else if (op->kind >= LS_OP_INNER_PRODUCT && op->kind <= LS_OP_INNER_PRODUCT_WEIGHTS)
         op->attr.inner_product.portable = true;
     scene->graph.portable = true;
     scene->layer.graph = &scene->graph;

@@ -2,7 +2,7 @@
  * that others are the gradient of, on random shapes. SPDX-License-Identifier: BSD-2-Clause */
 #include "kernels/op_makers.h"
 
-enum { ROUNDS = 20, ELEMENTS_MAX = 400, ARGUMENTS = 5 };
+enum { ROUNDS = 20, ELEMENTS_MAX = 400, ARGUMENTS = 6, GIVES = 3 };
 
 /* What an op of a gradient takes: dy, an output of the forward op, or (from 0 on) an input of it.
  */
@@ -12,16 +12,16 @@ enum { END = -9, DY, Y, Y1, GIVEN /* x or y: see enum ls_activation */, ALL_X };
  */
 struct pair {
     enum ls_op_kind kind, backward;
-    int takes[ARGUMENTS], gives[2];
+    int takes[ARGUMENTS], gives[GIVES];
 };
 
 static const struct pair pairs[] = {
     {LS_OP_CONVOLUTION, LS_OP_CONVOLUTION_DATA, {DY, 1, END}, {0, END}},
-    {LS_OP_CONVOLUTION, LS_OP_CONVOLUTION_WEIGHTS, {0, DY, END}, {1, 2}},
+    {LS_OP_CONVOLUTION, LS_OP_CONVOLUTION_WEIGHTS, {0, DY, END}, {1, 2, END}},
     {LS_OP_DECONVOLUTION, LS_OP_DECONVOLUTION_DATA, {DY, 1, END}, {0, END}},
-    {LS_OP_DECONVOLUTION, LS_OP_DECONVOLUTION_WEIGHTS, {0, DY, END}, {1, 2}},
+    {LS_OP_DECONVOLUTION, LS_OP_DECONVOLUTION_WEIGHTS, {0, DY, END}, {1, 2, END}},
     {LS_OP_INNER_PRODUCT, LS_OP_INNER_PRODUCT_DATA, {DY, 1, END}, {0, END}},
-    {LS_OP_INNER_PRODUCT, LS_OP_INNER_PRODUCT_WEIGHTS, {0, DY, END}, {1, 2}},
+    {LS_OP_INNER_PRODUCT, LS_OP_INNER_PRODUCT_WEIGHTS, {0, DY, END}, {1, 2, END}},
     {LS_OP_POOLING, LS_OP_POOLING_BACKWARD, {DY, Y1, END}, {0, END}},
     {LS_OP_ACTIVATION, LS_OP_ACTIVATION_BACKWARD, {DY, GIVEN, END}, {0, END}},
     {LS_OP_PRELU, LS_OP_PRELU_DATA, {DY, 0, 1, END}, {0, END}},
@@ -30,6 +30,7 @@ static const struct pair pairs[] = {
     {LS_OP_DROPOUT, LS_OP_DROPOUT, {DY, END}, {0, END}},
     {LS_OP_SOFTMAX, LS_OP_SOFTMAX_BACKWARD, {Y, DY, END}, {0, END}},
     {LS_OP_SOFTMAX_LOSS, LS_OP_SOFTMAX_LOSS_BACKWARD, {Y, 1, END}, {0, END}},
+    {LS_OP_LINEAR_LOSS, LS_OP_LINEAR_LOSS_GRADIENT, {0, 1, 2, 3, 4, END}, {0, 2, 3}},
     {LS_OP_LOG_LOSS, LS_OP_LOG_LOSS_BACKWARD, {0, 1, END}, {0, END}},
     {LS_OP_SIGMOID_LOSS, LS_OP_SIGMOID_LOSS_BACKWARD, {0, 1, END}, {0, END}},
     {LS_OP_EUCLIDEAN_LOSS, LS_OP_EUCLIDEAN_LOSS_BACKWARD, {0, 1, END}, {0, END}},
@@ -41,9 +42,9 @@ static const struct pair pairs[] = {
     {LS_OP_MULTIBOX_LOSS, LS_OP_MULTIBOX_LOSS_BACKWARD, {Y1, END}, {1, END}},
     {LS_OP_PERMUTE, LS_OP_PERMUTE, {DY, END}, {0, END}},
     {LS_OP_IM2COL, LS_OP_COL2IM, {DY, END}, {0, END}},
-    {LS_OP_EMBED, LS_OP_EMBED_WEIGHTS, {DY, 1, END}, {0, 2}},
+    {LS_OP_EMBED, LS_OP_EMBED_WEIGHTS, {DY, 1, END}, {0, 2, END}},
     {LS_OP_REDUCE_LOSS, LS_OP_REDUCE_LOSS_BACKWARD, {0, END}, {0, END}},
-    {LS_OP_CONCAT, LS_OP_SLICE, {DY, END}, {0, 1}},
+    {LS_OP_CONCAT, LS_OP_SLICE, {DY, END}, {0, 1, END}},
     {LS_OP_TILE, LS_OP_TILE_BACKWARD, {DY, END}, {0, END}},
     {LS_OP_REDUCE, LS_OP_REDUCE_BACKWARD, {DY, 0, END}, {0, END}},
     {LS_OP_RESIZE, LS_OP_RESIZE_BACKWARD, {DY, END}, {0, END}},
@@ -56,9 +57,9 @@ static const struct pair pairs[] = {
     {LS_OP_REGION_AVERAGE, LS_OP_REGION_AVERAGE_BACKWARD, {DY, 1, END}, {0, END}},
     {LS_OP_ELTWISE, LS_OP_ELTWISE_BACKWARD, {DY, ALL_X, END}, {0, END}},
     {LS_OP_SCALE, LS_OP_SCALE, {DY, 1, END}, {0, END}},
-    {LS_OP_SCALE, LS_OP_SCALE_SUMS, {DY, 0, END}, {1, 2}},
+    {LS_OP_SCALE, LS_OP_SCALE_SUMS, {DY, 0, END}, {1, 2, END}},
     {LS_OP_NORMALIZE, LS_OP_NORMALIZE_DATA, {DY, 0, Y1, 1, END}, {0, END}},
-    {LS_OP_NORMALIZE, LS_OP_NORMALIZE_SUMS, {DY, 0, Y1, END}, {1, 2}},
+    {LS_OP_NORMALIZE, LS_OP_NORMALIZE_SUMS, {DY, 0, Y1, END}, {1, 2, END}},
 };
 enum { PAIRS = sizeof pairs / sizeof *pairs };
 
@@ -147,7 +148,7 @@ static void make_backward(const struct pair *pair, const struct op_scene *scene,
         for (int k = 0; what == ALL_X && k < scene->op.inputs; k++)
             copy_in(back, scene->in[k], scene->plain[scene->in[k]->index]);
     }
-    for (int k = 0; k < (pair->kind == LS_OP_CONCAT ? scene->op.inputs : 2); k++) {
+    for (int k = 0; k < (pair->kind == LS_OP_CONCAT ? scene->op.inputs : GIVES); k++) {
         const int input = pair->kind == LS_OP_CONCAT ? k : pair->gives[k];
         if (input == END)
             break;
@@ -177,6 +178,8 @@ static bool is_suited(const struct op_scene *scene)
         for (int i = 0; i < scene->in[0]->shape.rank; i++)
             if (op->attr.order[op->attr.order[i]] != i)
                 return false;
+    if (kind == LS_OP_LINEAR_LOSS)
+        return !op->bf16;
     if (kind == LS_OP_FILTER)
         return op->attr.left_out == 0;
     if (kind == LS_OP_REGION_MAX)
@@ -206,7 +209,7 @@ static int64_t check_round(const struct pair *pair, uint64_t round)
         scene_run(&scene, reference_device(), &ls_layout_plain, &result);
         make_backward(pair, &scene, &result, dy, &back);
         scene_run(&back, reference_device(), &ls_layout_plain, &gradients);
-        for (int k = 0; k < 2 && k < back.op.outputs && pair->gives[k] != END; k++)
+        for (int k = 0; k < GIVES && k < back.op.outputs && pair->gives[k] != END; k++)
             if (back.out[k] != NULL)
                 compared += check_slopes(&scene, pair->gives[k], dy, gradients.out[k]);
         result_free(&result);

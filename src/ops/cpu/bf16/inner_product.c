@@ -10,18 +10,14 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/bf16/kernel.h"
 #include "ops/cpu/bf16/product.h"
+#include "ops/cpu/bf16/wide.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/vector/bf16_ends.h"
-#include "ops/cpu/vector/convert.h"
 
 /* TILE_ROWS: of a tile at once, so that scratch memory is for no more. */
 enum { LINE = 512, TILE_ROWS = 64 };
 
-enum {
-    LARGE = 8 << 20,  /* bytes of weights: more than a core has in its caches */
-    AHEAD = 4,        /* rows of such weights that are on their way to the cache */
-    LINE_FLOATS = 16, /* of a cache line */
-};
+enum { LARGE = 8 << 20 }; /* bytes of weights: more than a core has in its caches */
 
 /* A matrix of `columns` numbers a row: rows are lines, or (columns are lines) terms. */
 static struct ls_bf16_operand rows_of(const void *data, int64_t rows, int64_t columns)
@@ -36,36 +32,6 @@ static struct ls_bf16_operand columns_of(const void *data, int64_t columns)
 }
 
 /* ---- Weights --------------------------------------------------------------------------------- */
-
-/* A matrix of fp32 numbers that are read as bf16. */
-struct wide {
-    const float *data;
-    int64_t columns;
-};
-
-/* Rows lie far apart, and no processor foresees where the next one begins. */
-static void fetch(const float *row, int64_t columns)
-{
-    for (int64_t j = 0; j < columns; j += LINE_FLOATS)
-        __builtin_prefetch(row + j, 0, 3);
-}
-
-static void read_rounded(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
-                         int64_t begin, int64_t end, void *to, size_t pitch)
-{
-    const struct wide *wide = operand->user;
-    const struct ls_vector_convert *vector = ls_vector_convert();
-    const int64_t row = operand->by_term ? begin : first, column = operand->by_term ? first : begin;
-    const int64_t rows = operand->by_term ? end - begin : count;
-    const int64_t columns = operand->by_term ? count : end - begin;
-    const float *from = wide->data + row * wide->columns + column;
-    uint16_t *line = to;
-    for (int64_t r = 0; r < rows; r++, from += wide->columns, line += pitch) {
-        if (r + AHEAD < rows)
-            fetch(from + AHEAD * wide->columns, columns);
-        vector->f32_to_bf16((const uint32_t *)(const void *)from, line, (size_t)columns);
-    }
-}
 
 /* Whether a product of bf16 numbers reads its weights in fp32. */
 static bool reads_wide(const struct ls_op *op)
@@ -161,7 +127,7 @@ static struct matrix result_of(const struct ls_op *op, void *const *in, void *da
 /* The weights of the result's columns: as terms where they have as many numbers a row as the result
  * (`combine`), else as lines. `wide` is filled where they are rounded. */
 static struct ls_bf16_operand weights_of(const struct ls_op *op, const void *w, bool combine,
-                                         const struct matrix *result, struct wide *wide)
+                                         const struct matrix *result, struct ls_bf16_wide *wide)
 {
     const struct ls_inner_product_attr *attr = &op->attr.inner_product;
     const int64_t depth = is_data(op) ? attr->n : attr->k, width = result->end - result->begin;
@@ -171,8 +137,8 @@ static struct ls_bf16_operand weights_of(const struct ls_op *op, const void *w, 
         combine ? columns_of(data, result->columns) : rows_of(data, width, depth);
     weights.lines = width;
     if (reads_wide(op)) {
-        *wide = (struct wide){.data = data, .columns = (int64_t)weights.pitch};
-        weights.read = read_rounded;
+        *wide = (struct ls_bf16_wide){.data = data, .columns = (int64_t)weights.pitch};
+        weights.read = ls_bf16_read_wide;
         weights.user = wide;
     }
     return weights;
@@ -195,7 +161,7 @@ static void multiply_rows(const struct ls_op *op, void *const *in, const void *r
     const int64_t depth = is_data(op) ? attr->n : attr->k;
     const bool combine = is_data(op) != attr->transpose;
     const bool first = combine || transposes_weights(op, count);
-    struct wide wide;
+    struct ls_bf16_wide wide;
     const struct ls_bf16_operand weights = weights_of(op, in[1], combine, result, &wide);
     const struct ls_bf16_operand given = rows_of(rows, count, depth);
     const struct ls_bf16_product product = {.a = first ? given : weights,
