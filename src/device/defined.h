@@ -38,6 +38,6 @@ extern const struct ls_defined ls_defined_losses[LS_OP_KINDS], ls_defined_moves[
     ls_defined_regions[LS_OP_KINDS], ls_defined_yolo[LS_OP_KINDS],
     ls_defined_yolo_output[LS_OP_KINDS], ls_defined_proposal[LS_OP_KINDS],
     ls_defined_evaluation[LS_OP_KINDS], ls_defined_hardest[LS_OP_KINDS],
-    ls_defined_linear_loss[LS_OP_KINDS];
+    ls_defined_linear_loss[LS_OP_KINDS], ls_defined_sequences[LS_OP_KINDS];
 
 #endif

@@ -70,6 +70,10 @@ static struct told told_of(const struct ls_op *op, void *const *in)
                       kind == LS_OP_REGION_AVERAGE_BACKWARD;
     const bool picks = kind == LS_OP_PICK || kind == LS_OP_PICK_BACKWARD;
     const int which = kind == LS_OP_REGION_MAX_BACKWARD ? 2 : 1;
+    if (kind == LS_OP_GATHER || kind == LS_OP_GATHER_BACKWARD) {
+        const struct ls_value *x = kind == LS_OP_GATHER ? op->input[0] : op->output[0];
+        return (struct told){op->input[1], in[1], 1, x->shape.dim[op->attr.gather.axis], "place"};
+    }
     if (!picks && !back && kind != LS_OP_REGION_MAX && kind != LS_OP_REGION_AVERAGE)
         return (struct told){0};
     return (struct told){.value = op->input[which],
@@ -98,6 +102,29 @@ static int refuse(const struct ls_op *op, const struct told *told, int64_t at,
                    (double)number[3], (double)number[4]);
 }
 
+/* Lengths of bags, if the op has any. */
+static int check_lengths(const struct ls_op *op, void *const *in, struct ls_error *error)
+{
+    const int which = op->kind == LS_OP_EMBED_BAG_FACTORS ? 3 : 2;
+    if (which >= op->inputs || in[which] == NULL)
+        return 0;
+    const struct ls_shape *index = &op->input[which - 1]->shape;
+    const int64_t most = index->dim[index->rank - 1];
+    const float *length = in[which];
+    char place[LS_PLACE_SIZE] = "";
+    for (int64_t i = 0; i < ls_shape_size(&op->input[which]->shape); i++) {
+        if (length[i] >= 0 && length[i] <= (float)most)
+            continue;
+        if (op->layer != NULL)
+            ls_layer_place(op->layer, NULL, NULL, place);
+        return ls_fail(error, LOCKSTEP_DATA, place, NULL,
+                       "%s: entry %lld of '%s' is a length of %g, but a bag has 0 to %lld indices",
+                       op->layer != NULL ? op->layer->name : ls_op_kind_name(op->kind),
+                       (long long)i, op->input[which]->name, (double)length[i], (long long)most);
+    }
+    return 0;
+}
+
 int ls_check_numbers(const struct ls_op *op, void *const *in, struct ls_error *error)
 {
     const struct told told = told_of(op, in);
@@ -110,5 +137,8 @@ int ls_check_numbers(const struct ls_op *op, void *const *in, struct ls_error *e
         if (!good)
             return refuse(op, &told, i, error);
     }
+    if (op->kind == LS_OP_EMBED_BAG || op->kind == LS_OP_EMBED_BAG_ROWS ||
+        op->kind == LS_OP_EMBED_BAG_FACTORS)
+        return check_lengths(op, in, error);
     return 0;
 }

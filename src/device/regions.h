@@ -41,8 +41,9 @@ struct ls_bin ls_region_bin(const struct ls_regions_attr *attr, const float *reg
 struct ls_bin ls_region_fine_bin(const struct ls_regions_attr *attr, const float *region, int64_t i,
                                  int64_t j, int64_t height, int64_t width);
 
-/* Checks what an op of regions, or PICK, is told by its inputs, before it runs: each number names
- * one of the pictures or rows that there are, and edges are finite. The message names the layer.
+/* Checks what an op of regions, PICK, GATHER or one of bags is told by its inputs, before it runs:
+ * each number names one of the pictures, rows or places that there are, edges are finite, and a bag
+ * is no longer than its indices are many. The message names the layer.
  * Other ops have nothing to check. */
 int ls_check_numbers(const struct ls_op *op, void *const *in, struct ls_error *error);
 

@@ -37,12 +37,19 @@ static bool is_before(const struct ls_links *links, const struct ls_value *label
     return producer == NULL || producer->place < softmax->place;
 }
 
+/* A softmax with a mask stays one: the op with the loss has none. */
+static bool is_masked(const struct ls_op *softmax)
+{
+    return softmax != NULL && softmax->kind == LS_OP_SOFTMAX && softmax->inputs > 1;
+}
+
 static void fuse_forward(struct ls_links *links, struct ls_op *log)
 {
     struct ls_value *label = log->input[1];
     struct ls_op *softmax = ls_links_producer(links, log->input[0]);
-    if (softmax == NULL || softmax->kind != LS_OP_SOFTMAX || !log->input[0]->learned ||
-        !has_rows(softmax->input[0], softmax->attr.axis) || !is_before(links, label, softmax))
+    if (softmax == NULL || softmax->kind != LS_OP_SOFTMAX || is_masked(softmax) ||
+        !log->input[0]->learned || !has_rows(softmax->input[0], softmax->attr.axis) ||
+        !is_before(links, label, softmax))
         return;
     ls_links_detach(links, softmax);
     ls_op_in(links->graph, softmax, label);
@@ -56,7 +63,8 @@ static void fuse_backward(struct ls_links *links, struct ls_op *log)
     struct ls_value *p = log->input[0], *label = log->input[1], *dp = log->output[0];
     struct ls_op *softmax = ls_links_reader(links, dp, LS_OP_SOFTMAX_BACKWARD, true);
     if (softmax == NULL || ls_links_readers(links, dp) != 1 || softmax->input[0] != p ||
-        softmax->input[1] != dp || !has_rows(p, softmax->attr.axis))
+        softmax->input[1] != dp || !has_rows(p, softmax->attr.axis) ||
+        is_masked(ls_links_producer(links, p)))
         return;
     ls_links_detach(links, softmax);
     softmax->input[1] = label;

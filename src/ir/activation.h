@@ -19,6 +19,8 @@ enum ls_activation {
     LS_BNLL,      /* y = log(1 + exp(x)); backward: x */
     LS_CLIP,      /* y = min(max(x, low), high), with slope 1 at both bounds; backward: x */
     LS_THRESHOLD, /* y = x > low ? 1 : 0; no backward */
+    LS_GELU,      /* y = x P(x), P that of a normal number below x; backward: x */
+    LS_GELU_TANH, /* the same with tanh for P, see device/gelu.h; backward: x */
     LS_ACTIVATIONS
 };
 

@@ -27,6 +27,7 @@ bool ls_op_is_portable_product(const struct ls_op *op)
         return op->bf16 || op->attr.inner_product.portable;
     case LS_OP_LINEAR_LOSS:
     case LS_OP_LINEAR_LOSS_GRADIENT:
+    case LS_OP_MATMUL:
         return true;
     default:
         return false;

@@ -389,7 +389,45 @@ struct ls_normalize_attr {
     bool variance; /* false: deviation is 1 */
     bool behind;   /* deviation = sqrt(variance) + eps, else sqrt(variance + eps) */
     float eps;
-    bool elements; /* scale and bias have the shape of the axes from `axis` on, else [axis] */
+    bool elements;    /* scale and bias have the shape of the axes from `axis` on, else [axis] */
+    bool around_zero; /* the mean is taken for 0, and variance is the mean of squares */
+};
+
+/* y = scale op(a) op(b) for the matrices of the last two axes, which `transpose_*` turns around. */
+struct ls_matmul_attr {
+    bool transpose_a, transpose_b;
+    float scale;
+};
+
+/* y = value f(gate). One input has both along `axis`, in halves; else there are two. */
+struct ls_glu_attr {
+    int axis;
+    bool gate_first;                /* of the halves: gate, value; else value, gate */
+    bool linear;                    /* f(gate) = gate */
+    struct ls_activation_attr gate; /* else: RELU, SIGMOID, SWISH, GELU or GELU_TANH */
+};
+
+/* index [samples of x, K] names places along `axis` of each sample; shared: [K], of all. */
+struct ls_gather_attr {
+    int axis; /* not that of the samples; indices by sample: behind it */
+    bool shared;
+};
+
+enum ls_pad_mode { LS_PAD_CONSTANT, LS_PAD_REFLECT, LS_PAD_EDGE };
+
+/* Place i along an axis of y is place i - before of x; where x has none, `mode` says which number
+ * is there. REFLECT: before and after are less than the extent of x. */
+struct ls_pad_attr {
+    enum ls_pad_mode mode;
+    float value; /* CONSTANT */
+    int64_t before[LS_RANK_MAX];
+};
+
+/* Bags of indices; see EMBED_BAG in ir/ops.def. */
+struct ls_bag_attr {
+    bool mean; /* divided by the number of indices that count */
+    bool has_padding;
+    int padding; /* an index that does not count */
 };
 
 enum ls_cell { LS_CELL_RNN, LS_CELL_LSTM, LS_CELL_GRU };
@@ -457,6 +495,12 @@ struct ls_op {
         struct ls_scale_attr scale;
         struct ls_normalize_attr normalize;
         struct ls_recurrent_attr recurrent;
+        struct ls_matmul_attr matmul;
+        struct ls_glu_attr glu;
+        struct ls_gather_attr gather;
+        struct ls_pad_attr pad;
+        struct ls_bag_attr bag;
+        int offset;                     /* POSITIONS: the first number */
         int sync;                       /* SYNC: index of a sync of the graph */
         int sample_state;               /* RECALL, KEEP: index of a state of the graph */
         int axis;                       /* SOFTMAX, CONCAT, SLICE */

@@ -72,6 +72,24 @@ static double linear_loss_flops(const struct ls_op *op)
     return products * (double)attr->rows * (double)attr->classes * (2 * (double)attr->inputs + 10);
 }
 
+/* 2 for each product of two numbers: y's elements times the terms of each. */
+static double matmul_flops(const struct ls_op *op)
+{
+    const struct ls_shape *a = &op->input[0]->shape, *b = &op->input[1]->shape;
+    const struct ls_shape *y = &op->output[0]->shape;
+    double flops = 2 * (double)a->dim[a->rank - (op->attr.matmul.transpose_a ? 2 : 1)];
+    for (int i = 0; i < y->rank; i++)
+        flops *= (double)(i >= y->rank - 2        ? y->dim[i]
+                          : a->dim[i] > b->dim[i] ? a->dim[i]
+                                                  : b->dim[i]);
+    return flops;
+}
+
+static double glu_flops(const struct ls_op *op)
+{
+    return per_element(op, 20);
+}
+
 static double pooling_flops(const struct ls_op *op)
 {
     const struct ls_window *window = &op->attr.pooling.window;
@@ -152,6 +170,13 @@ static void linear_loss_labels(const struct ls_op *op, struct ls_op_labels *labe
 static void embed_labels(const struct ls_op *op, struct ls_op_labels *labels)
 {
     *labels = (struct ls_op_labels){.classes = op->input[0]->shape.dim[0]};
+}
+
+static void embed_bag_labels(const struct ls_op *op, struct ls_op_labels *labels)
+{
+    *labels = (struct ls_op_labels){.classes = op->input[0]->shape.dim[0],
+                                    .has_ignore = op->attr.bag.has_padding,
+                                    .ignore_label = op->attr.bag.padding};
 }
 
 static void accuracy_labels(const struct ls_op *op, struct ls_op_labels *labels)

@@ -38,9 +38,10 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(ls_layer_check_channels(layer, error));
     int groups = check_groups(layer, error);
     state->attr = (struct ls_normalize_attr){.axis = 1, .groups = p->groups};
-    LS_TRY(ls_sample_norm_fields(
-        layer, error,
-        &(struct ls_sample_norm_fields){p, p->eps, p->affine, p->scale_filler, p->bias_filler}, 1));
+    LS_TRY(ls_sample_norm_fields(layer, error,
+                                 &(struct ls_sample_norm_fields){
+                                     p, p->eps, p->affine, p->scale_filler, p->bias_filler, false},
+                                 1));
     return groups;
 }
 

@@ -22,9 +22,10 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(ls_layer_check_channels(layer, error));
     state->attr = (struct ls_normalize_attr){.axis = 1, .groups = layer->bottom[0]->shape.dim[1]};
-    return ls_sample_norm_fields(
-        layer, error,
-        &(struct ls_sample_norm_fields){p, p->eps, p->affine, p->scale_filler, p->bias_filler}, 1);
+    return ls_sample_norm_fields(layer, error,
+                                 &(struct ls_sample_norm_fields){
+                                     p, p->eps, p->affine, p->scale_filler, p->bias_filler, false},
+                                 1);
 }
 
 const struct ls_layer_type ls_layer_instance_norm = {

@@ -26,10 +26,10 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     if (axis < 0)
         return LOCKSTEP_DEFINITION;
     state->attr = (struct ls_normalize_attr){.axis = axis, .groups = 1, .elements = true};
-    return ls_sample_norm_fields(
-        layer, error,
-        &(struct ls_sample_norm_fields){p, p->eps, p->affine, p->scale_filler, p->bias_filler},
-        x->shape.rank - axis);
+    return ls_sample_norm_fields(layer, error,
+                                 &(struct ls_sample_norm_fields){
+                                     p, p->eps, p->affine, p->scale_filler, p->bias_filler, false},
+                                 x->shape.rank - axis);
 }
 
 const struct ls_layer_type ls_layer_layer_norm = {

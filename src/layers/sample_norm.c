@@ -1,4 +1,4 @@
-/* What MVN, GroupNorm, LayerNorm and InstanceNorm share. See layers/sample_norm.h.
+/* What MVN, GroupNorm, LayerNorm, RMSNorm and InstanceNorm share. See layers/sample_norm.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/sample_norm.h"
 
@@ -41,7 +41,7 @@ int ls_sample_norm_fields(struct ls_layer *layer, struct ls_error *error,
         .filler = fields->scale_filler != NULL ? fields->scale_filler : &ls_filler_one};
     layer->request[1] =
         (struct ls_blob_request){.name = "bias", .shape = shape, .filler = fields->bias_filler};
-    layer->blobs = 2;
+    layer->blobs = fields->no_bias ? 1 : 2;
     return 0;
 }
 
@@ -91,14 +91,14 @@ static void backward_sums(struct ls_layer *layer, struct ls_value *dy)
     ls_op_in(graph, op, dy);
     ls_op_in(graph, op, layer->bottom[0]);
     ls_op_in(graph, op, state->stats);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < layer->blobs; i++) {
         if (layer->train_blob[i])
             gradient[i] = ls_graph_parameter_gradient(graph, layer, i);
         ls_op_out(graph, op, gradient[i]);
     }
     if (op != NULL)
         op->attr.normalize = state->attr;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < layer->blobs; i++)
         if (layer->train_blob[i])
             ls_graph_accumulate(graph, layer, i, gradient[i]);
 }
@@ -110,7 +110,7 @@ int ls_sample_norm_backward(struct ls_layer *layer, struct ls_error *error)
     struct ls_graph *graph = layer->graph;
     bool affine = layer->blobs > 0;
     struct ls_value *dy = ls_graph_gradient(graph, layer->top[0]);
-    if (affine && (layer->train_blob[0] || layer->train_blob[1]))
+    if (affine && (layer->train_blob[0] || (layer->blobs > 1 && layer->train_blob[1])))
         backward_sums(layer, dy);
     if (!layer->propagate[0])
         return 0;

@@ -1,6 +1,6 @@
-/* What MVN, GroupNorm, LayerNorm and InstanceNorm share: normalisation by statistics of each sample
- * by itself (batch norm and its kin: layers/normalize.h).
- * SPDX-License-Identifier: BSD-2-Clause */
+/* What MVN, GroupNorm, LayerNorm, RMSNorm and InstanceNorm share: normalisation by statistics of
+ * each sample by itself (batch norm and its kin: layers/normalize.h). SPDX-License-Identifier:
+ * BSD-2-Clause */
 #ifndef LS_LAYERS_SAMPLE_NORM_H
 #define LS_LAYERS_SAMPLE_NORM_H
 
@@ -18,6 +18,7 @@ struct ls_sample_norm_fields {
     float eps;
     bool affine;
     const Lockstep__FillerParameter *scale_filler, *bias_filler;
+    bool no_bias; /* affine: a scale alone */
 };
 
 /* For `setup`, behind the checks of the bottom: takes over eps and asks for scale and bias, whose

@@ -31,12 +31,16 @@
     LAYER(elu)                                                                                     \
     LAYER(eltwise)                                                                                 \
     LAYER(embed)                                                                                   \
+    LAYER(embedding_bag)                                                                           \
     LAYER(euclidean_loss)                                                                          \
     LAYER(eval_detection)                                                                          \
     LAYER(exp)                                                                                     \
     LAYER(filter)                                                                                  \
     LAYER(flatten)                                                                                 \
+    LAYER(gelu)                                                                                    \
+    LAYER(glu)                                                                                     \
     LAYER(gru)                                                                                     \
+    LAYER(gather)                                                                                  \
     LAYER(group_norm)                                                                              \
     LAYER(hdf5_data)                                                                               \
     LAYER(hdf5_output)                                                                             \
@@ -55,6 +59,7 @@
     LAYER(linear_softmax_loss)                                                                     \
     LAYER(log)                                                                                     \
     LAYER(mvn)                                                                                     \
+    LAYER(matmul)                                                                                  \
     LAYER(mean_iou)                                                                                \
     LAYER(memory_data)                                                                             \
     LAYER(multibox_loss)                                                                           \
@@ -62,12 +67,15 @@
     LAYER(normalize_length)                                                                        \
     LAYER(prelu)                                                                                   \
     LAYER(ps_roi_pooling)                                                                          \
+    LAYER(pad)                                                                                     \
     LAYER(parameter)                                                                               \
     LAYER(permute)                                                                                 \
     LAYER(pooling)                                                                                 \
+    LAYER(positions)                                                                               \
     LAYER(power)                                                                                   \
     LAYER(prior_box)                                                                               \
     LAYER(proposal)                                                                                \
+    LAYER(rms_norm)                                                                                \
     LAYER(rnn)                                                                                     \
     LAYER(roi_pooling)                                                                             \
     LAYER(relu)                                                                                    \
@@ -80,6 +88,7 @@
     LAYER(spp)                                                                                     \
     LAYER(scale)                                                                                   \
     LAYER(shuffle_channel)                                                                         \
+    LAYER(silu)                                                                                    \
     LAYER(sigmoid)                                                                                 \
     LAYER(sigmoid_cross_entropy_loss)                                                              \
     LAYER(silence)                                                                                 \

@@ -15,7 +15,7 @@
 static const char *const files[] = {
     "networks",      "functions", "layers",       "losses",  "solvers", "spatial",   "shapes",
     "normalization", "residual",  "segmentation", "volumes", "pairs",   "recurrent", "forks",
-    "mixing",        "boxes",     "detections",   "filter",  "hardest", "language"};
+    "mixing",        "boxes",     "detections",   "filter",  "hardest", "language",  "sequences"};
 enum { FILES = sizeof files / sizeof *files };
 static const char *device, *isa;
 

@@ -147,7 +147,7 @@ static void make_activation(struct op_scene *scene)
     const struct ls_shape shape = scene_shape(scene, 0, 5);
     struct ls_activation_attr *attr = &scene->op.attr.activation;
     *attr = (struct ls_activation_attr){
-        .function = (enum ls_activation)scene_draw(scene, 0, backward ? LS_CLIP : LS_THRESHOLD),
+        .function = (enum ls_activation)scene_draw(scene, 0, LS_ACTIVATIONS - 1),
         .slope = (float)scene_draw(scene, 0, 2) / 4,
         .scale = (float)scene_draw(scene, 1, 4) / 2,
         .shift = (float)scene_draw(scene, 1, 3),
@@ -155,10 +155,13 @@ static void make_activation(struct op_scene *scene)
         .power = exponents[scene_draw(scene, 0, 6)],
         .low = -0.5F,
         .high = 0.75F};
+    if (backward && attr->function == LS_THRESHOLD) /* which has no gradient */
+        attr->function = LS_GELU;
+    const bool gelu = attr->function == LS_GELU || attr->function == LS_GELU_TANH;
     const bool positive = attr->function == LS_LOG || attr->function == LS_POWER;
     if (backward)
         scene_in(scene, shape, -1, 1);
-    scene_in(scene, shape, positive ? 0.1F : -1, 1);
+    scene_in(scene, shape, gelu ? -9 : positive ? 0.1F : -1, gelu ? 9 : 1);
     scene_out(scene, shape);
 }
 
@@ -260,10 +263,13 @@ void (*const op_makers[LS_OP_KINDS])(struct op_scene *scene) = {
     [LS_OP_INNER_PRODUCT] = make_inner_product,
     [LS_OP_INNER_PRODUCT_DATA] = make_inner_product,
     [LS_OP_INNER_PRODUCT_WEIGHTS] = make_inner_product,
+    [LS_OP_MATMUL] = make_matmul,
     [LS_OP_POOLING] = make_pooling,
     [LS_OP_POOLING_BACKWARD] = make_pooling,
     [LS_OP_ACTIVATION] = make_activation,
     [LS_OP_ACTIVATION_BACKWARD] = make_activation,
+    [LS_OP_GLU] = make_glu,
+    [LS_OP_GLU_BACKWARD] = make_glu,
     [LS_OP_PRELU] = make_prelu,
     [LS_OP_PRELU_DATA] = make_prelu,
     [LS_OP_PRELU_SLOPE] = make_prelu,
@@ -317,6 +323,14 @@ void (*const op_makers[LS_OP_KINDS])(struct op_scene *scene) = {
     [LS_OP_EMBED] = make_embed,
     [LS_OP_EMBED_WEIGHTS] = make_embed,
     [LS_OP_EMBED_ROWS] = make_embed_rows,
+    [LS_OP_GATHER] = make_gather,
+    [LS_OP_GATHER_BACKWARD] = make_gather,
+    [LS_OP_PAD] = make_pad,
+    [LS_OP_PAD_BACKWARD] = make_pad,
+    [LS_OP_POSITIONS] = make_positions,
+    [LS_OP_EMBED_BAG] = make_bag,
+    [LS_OP_EMBED_BAG_ROWS] = make_bag,
+    [LS_OP_EMBED_BAG_FACTORS] = make_bag,
     [LS_OP_CONCAT] = make_join,
     [LS_OP_SLICE] = make_join,
     [LS_OP_TILE] = make_tile,

@@ -108,6 +108,14 @@ void make_linear_loss(struct op_scene *scene)
         scene_out(scene, b);
 }
 
+/* Of some axes the mask has one place. */
+static void put_mask(struct op_scene *scene, struct ls_shape shape)
+{
+    for (int axis = 0; axis < shape.rank; axis++)
+        shape.dim[axis] = scene_draw(scene, 0, 2) == 0 ? 1 : shape.dim[axis];
+    scene_labels(scene, shape, 0, 1);
+}
+
 void make_softmax(struct op_scene *scene)
 {
     const struct ls_shape shape = scene_shape(scene, 1, 5);
@@ -115,6 +123,8 @@ void make_softmax(struct op_scene *scene)
     scene_in(scene, shape, -3, 3);
     if (scene->op.kind == LS_OP_SOFTMAX_BACKWARD)
         scene_in(scene, shape, -1, 1);
+    else if (scene_draw(scene, 0, 1))
+        put_mask(scene, shape);
     scene_out(scene, shape);
 }
 

@@ -82,6 +82,8 @@ void make_normalize(struct op_scene *scene)
     attr->behind = scene_draw(scene, 0, 1);
     attr->eps = 1e-2F;
     attr->elements = attr->groups == 1 && scene_draw(scene, 0, 1);
+    attr->around_zero = attr->elements && attr->variance && scene_draw(scene, 0, 1);
+    attr->behind = attr->behind && !attr->around_zero;
     struct ls_shape factor = {.rank = attr->elements ? x.rank - attr->axis : 1};
     memcpy(factor.dim, x.dim + attr->axis, (size_t)factor.rank * sizeof *factor.dim);
     const struct ls_shape stats = {2, {ls_shape_count(&x, 0, attr->axis), 4 * attr->groups}};
@@ -91,11 +93,12 @@ void make_normalize(struct op_scene *scene)
         scene_in(scene, stats, 0.5F, 1.5F);
     }
     const bool factors = scene_draw(scene, 0, 1);
-    for (int i = 0; factors && i < (kind == LS_OP_NORMALIZE ? 2 : 1); i++)
+    const int count = kind == LS_OP_NORMALIZE && !attr->around_zero ? 2 : 1;
+    for (int i = 0; factors && i < count; i++)
         if (kind != LS_OP_NORMALIZE_SUMS)
             scene_in(scene, factor, -1, 1);
     scene_out(scene, kind == LS_OP_NORMALIZE_SUMS ? factor : x);
-    if (kind != LS_OP_NORMALIZE_DATA)
+    if (kind == LS_OP_NORMALIZE || (kind == LS_OP_NORMALIZE_SUMS && !attr->around_zero))
         scene_out(scene, kind == LS_OP_NORMALIZE ? stats : factor);
 }
 

@@ -19,6 +19,7 @@ import mixing
 import normalization
 import pairs
 import recurrent
+import sequences
 
 FLT_MIN = 1.17549435e-38
 
@@ -194,7 +195,11 @@ def dropout(layer, x, parameters, net):
 
 
 def softmax(layer, x, parameters, net):
-    return [torch.softmax(x[0], layer.sub("softmax_param").get("axis", 1))]
+    axis = layer.sub("softmax_param").get("axis", 1)
+    if len(x) == 1:
+        return [torch.softmax(x[0], axis)]
+    parts = torch.exp(x[0] - x[0].max().detach()) * (x[1].round() != 0)
+    return [parts / parts.sum(axis, keepdim=True).clamp(min=1e-300)]
 
 
 def flatten(layer, x, parameters, net):
@@ -404,6 +409,7 @@ TYPES = {
     **language.TYPES,
     **pairs.TYPES,
     **recurrent.TYPES,
+    **sequences.TYPES,
     "Accuracy": accuracy,
     "ArgMax": argmax,
     "Concat": concat,

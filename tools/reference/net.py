@@ -17,6 +17,7 @@ import layers
 import normalization
 import pairs
 import recurrent
+import sequences
 
 LOSSES = {
     "EuclideanLoss",
@@ -106,6 +107,8 @@ class Net:
             return pairs.SHAPES[kind](layer, x)
         if kind in language.SHAPES:
             return language.SHAPES[kind](layer, x)
+        if kind in sequences.SHAPES:
+            return sequences.SHAPES[kind](layer, x)
         if kind in forks.SHAPES:
             return forks.SHAPES[kind](layer, x)
         if kind in ("Convolution", "ConvolutionDepthwise", "Deconvolution", "DepthwiseConvolution"):

@@ -64,7 +64,7 @@ def smooth_l1_loss(layer, x, parameters, net):
 
 
 def embed(layer, x, parameters, net):
-    y = torch.nn.functional.embedding(x[0].long(), parameters[0])
+    y = torch.nn.functional.embedding(x[0].round().long(), parameters[0])
     return [y + parameters[1] if len(parameters) > 1 else y]
 
 

@@ -1,9 +1,10 @@
 /* Functions of one number (see enum ls_activation), in any layout.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "ops/cpu/vector/activation.h"
+#include "ops/cpu/activation.h"
 
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/tiles.h"
+#include "ops/cpu/vector/activation.h"
 #include "ops/cpu/vector/elementwise.h"
 #include "ops/cpu/vector/math.h"
 
@@ -12,7 +13,7 @@ static bool backward_accepts(const struct ls_op *op)
     return op->attr.activation.function != LS_THRESHOLD;
 }
 
-static void forward(const struct ls_activation_attr *attr, const float *x, float *y, size_t n)
+void ls_activation_run(const struct ls_activation_attr *attr, const float *x, float *y, size_t n)
 {
     switch (attr->function) {
     case LS_RELU:
@@ -29,8 +30,8 @@ static void forward(const struct ls_activation_attr *attr, const float *x, float
     }
 }
 
-static void backward(const struct ls_activation_attr *attr, const float *dy, const float *given,
-                     float *dx, size_t n)
+void ls_activation_run_backward(const struct ls_activation_attr *attr, const float *dy,
+                                const float *given, float *dx, size_t n)
 {
     switch (attr->function) {
     case LS_RELU:
@@ -66,7 +67,8 @@ static int activation_run(const struct ls_prepared *prepared, void *local, void 
     for (size_t from = 0, count; from < n; from += count) {
         count = ls_tile_count(x, n - from);
         float *to = ls_tile_begin(y, out[0], from, tile);
-        forward(&op->attr.activation, ls_tile_read(x, in[0], from, count, tile), to, count);
+        ls_activation_run(&op->attr.activation, ls_tile_read(x, in[0], from, count, tile), to,
+                          count);
         ls_tile_end(y, out[0], from, count, to);
     }
     clear_padding(op, out[0]);
@@ -84,8 +86,9 @@ static int backward_run(const struct ls_prepared *prepared, void *local, void *c
     for (size_t from = 0, count; from < n; from += count) {
         count = ls_tile_count(dy, n - from);
         float *to = ls_tile_begin(dx, out[0], from, tile);
-        backward(&op->attr.activation, ls_tile_read(dy, in[0], from, count, tile),
-                 ls_tile_read(op->input[1], in[1], from, count, given), to, count);
+        ls_activation_run_backward(&op->attr.activation, ls_tile_read(dy, in[0], from, count, tile),
+                                   ls_tile_read(op->input[1], in[1], from, count, given), to,
+                                   count);
         ls_tile_end(dx, out[0], from, count, to);
     }
     clear_padding(op, out[0]);

@@ -1,6 +1,7 @@
 /* Kernels of ops that all devices compute alike (device/defined.h).
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "device/defined.h"
+#include "device/regions.h"
 
 #include "ops/cpu/kernels.h"
 
@@ -22,6 +23,7 @@ static int defined_run(const struct ls_prepared *prepared, void *local, void *co
 {
     (void)local;
     const struct ls_defined_call call = {prepared->op, in, out, scratch, context};
+    LS_TRY(ls_check_numbers(prepared->op, in, context->error));
     ls_defined_find(prepared->op)->run(&call);
     return 0;
 }
@@ -66,6 +68,16 @@ DEFINED_KERNEL(filter_rows, LS_OP_FILTER, LS_BITS_EXACT, "filter rows");
 DEFINED_KERNEL(embed, LS_OP_EMBED, LS_BITS_DEFINED, "embed");
 DEFINED_KERNEL(embed_weights, LS_OP_EMBED_WEIGHTS, LS_BITS_DEFINED, "embed backward weights");
 DEFINED_KERNEL(embed_rows, LS_OP_EMBED_ROWS, LS_BITS_DEFINED, "embed backward rows");
+DEFINED_KERNEL(gather, LS_OP_GATHER, LS_BITS_EXACT, "gather");
+DEFINED_KERNEL(gather_backward, LS_OP_GATHER_BACKWARD, LS_BITS_DEFINED, "gather backward");
+DEFINED_KERNEL(pad, LS_OP_PAD, LS_BITS_EXACT, "pad");
+DEFINED_KERNEL(pad_backward, LS_OP_PAD_BACKWARD, LS_BITS_DEFINED, "pad backward");
+DEFINED_KERNEL(positions, LS_OP_POSITIONS, LS_BITS_EXACT, "positions");
+DEFINED_KERNEL(embed_bag, LS_OP_EMBED_BAG, LS_BITS_DEFINED, "embedding bag");
+DEFINED_KERNEL(embed_bag_rows, LS_OP_EMBED_BAG_ROWS, LS_BITS_DEFINED,
+               "embedding bag backward rows");
+DEFINED_KERNEL(embed_bag_factors, LS_OP_EMBED_BAG_FACTORS, LS_BITS_DEFINED,
+               "embedding bag backward weights");
 DEFINED_KERNEL(region_loss, LS_OP_REGION_LOSS, LS_BITS_DEFINED, "region loss");
 DEFINED_KERNEL(region_loss_backward, LS_OP_REGION_LOSS_BACKWARD, LS_BITS_DEFINED,
                "region loss backward");

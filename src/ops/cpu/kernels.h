@@ -26,6 +26,7 @@
     K(bf16_inner_product)                                                                          \
     K(bf16_inner_product_data)                                                                     \
     K(bf16_inner_product_weights)                                                                  \
+    K(matmul)                                                                                      \
     K(volume)                                                                                      \
     K(volume_data)                                                                                 \
     K(volume_weights)                                                                              \
@@ -51,6 +52,8 @@
     K(pooling_backward)                                                                            \
     K(activation)                                                                                  \
     K(activation_backward)                                                                         \
+    K(glu)                                                                                         \
+    K(glu_backward)                                                                                \
     K(prelu)                                                                                       \
     K(prelu_data)                                                                                  \
     K(prelu_slope)                                                                                 \
@@ -117,6 +120,14 @@
     K(embed)                                                                                       \
     K(embed_weights)                                                                               \
     K(embed_rows)                                                                                  \
+    K(gather)                                                                                      \
+    K(gather_backward)                                                                             \
+    K(pad)                                                                                         \
+    K(pad_backward)                                                                                \
+    K(positions)                                                                                   \
+    K(embed_bag)                                                                                   \
+    K(embed_bag_rows)                                                                              \
+    K(embed_bag_factors)                                                                           \
     K(concat)                                                                                      \
     K(slice)                                                                                       \
     K(resize)                                                                                      \

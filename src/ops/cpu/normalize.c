@@ -1,4 +1,4 @@
-/* Normalisation of each sample by itself: MVN, GroupNorm, LayerNorm, InstanceNorm.
+/* Normalisation of each sample by itself: MVN, GroupNorm, LayerNorm, InstanceNorm, RMSNorm.
  *
  * In plain layouts: a group's values are contiguous there, whatever its share of the channels is;
  * behind a convolution that costs a reorder.
@@ -41,6 +41,7 @@ static struct ls_vector_normalize_job describe(const struct ls_op *op)
         .variance = attr->variance,
         .behind = attr->behind,
         .elements = attr->elements,
+        .around_zero = attr->around_zero,
         .eps = attr->eps,
         .bf16 = x_of(op)->type == LS_BF16,
     };
@@ -98,7 +99,7 @@ static int sums_run(const struct ls_prepared *prepared, void *local, void *const
     double *scale = scratch, *bias = scale + count;
     ls_vector_normalize()->sums(&normalize, in[0], in[1], in[2], scale, bias);
     round_sums(scale, out[0], count);
-    round_sums(bias, out[1], count);
+    round_sums(bias, prepared->op->outputs > 1 ? out[1] : NULL, count);
     return 0;
 }
 

@@ -17,8 +17,12 @@
  * A position whose label is ignored, or names no class, gets the gradient 0; the latter also makes
  * the loss NaN (see ops/cpu/loss.h).
  *
+ * With a mask numbers are -infinity where it is 0, and their probabilities are set to 0 in the end,
+ * so that all of a row may be masked.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <float.h>
+#include <math.h>
 
 #include "ops/cpu/kernels.h"
 #include "device/label.h"
@@ -33,13 +37,39 @@ static struct ls_softmax_shape shape_of(const struct ls_value *x, int axis)
                                      .inner = ls_shape_count(&x->shape, axis + 1, x->shape.rank)};
 }
 
+/* y = mask != 0 ? x : masked, where the mask is repeated along axes of which it has one place. y
+ * may be x. */
+static void apply_mask(const struct ls_shape *shape, const struct ls_shape *of_mask, const float *x,
+                       const float *mask, float masked, float *y)
+{
+    const int last = shape->rank - 1;
+    const int64_t row = shape->dim[last], step = of_mask->dim[last] > 1;
+    for (int64_t r = 0; r < ls_shape_count(shape, 0, last); r++) {
+        int64_t at = 0, size = of_mask->dim[last], place = r;
+        for (int axis = last - 1; axis >= 0; place /= shape->dim[axis--]) {
+            if (of_mask->dim[axis] > 1)
+                at += place % shape->dim[axis] * size;
+            size *= of_mask->dim[axis];
+        }
+        for (int64_t i = 0; i < row; i++)
+            y[r * row + i] = mask[at + i * step] != 0 ? x[r * row + i] : masked;
+    }
+}
+
 static int softmax_run(const struct ls_prepared *prepared, void *local, void *const *in,
                        void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
     const struct ls_softmax_shape shape = shape_of(op->input[0], op->attr.axis);
-    ls_vector_softmax()->forward(&shape, in[0], out[0]);
+    if (op->inputs == 1) {
+        ls_vector_softmax()->forward(&shape, in[0], out[0]);
+        return 0;
+    }
+    const struct ls_shape *x = &op->input[0]->shape, *mask = &op->input[1]->shape;
+    apply_mask(x, mask, in[0], in[1], -INFINITY, out[0]);
+    ls_vector_softmax()->forward(&shape, out[0], out[0]);
+    apply_mask(x, mask, out[0], in[1], 0, out[0]);
     return 0;
 }
 

@@ -23,8 +23,26 @@ static double power(double base, double exponent)
     return exponent == 2 ? base * base : Sleef_cinz_powd1_u10purec(base, exponent);
 }
 
-/* f(x), or its derivative by x or y, as enum ls_activation says. */
-static double function(const struct ls_activation_attr *attr, double x, bool slope)
+/* x P(x), P that of a normal number below x, or its derivative. */
+static double gelu(double x, bool slope)
+{
+    const double below = 0.5 * Sleef_cinz_erfcd1_u15purec(-x * M_SQRT1_2);
+    const double density = M_2_SQRTPI / 2 * M_SQRT1_2 * Sleef_cinz_expd1_u10purec(-x * x / 2);
+    if (fabs(x) > 40) /* where P is 0 or 1 in double, too */
+        return x > 0 ? (slope ? 1 : x) : 0;
+    return slope ? below + x * density : x * below;
+}
+
+static double gelu_tanh(double x, bool slope)
+{
+    const double factor = 2 * M_2_SQRTPI * M_SQRT1_2, cube = 0.044715;
+    if (fabs(x) > 40)
+        return x > 0 ? (slope ? 1 : x) : 0;
+    const double s = sigmoid(factor * (x + cube * x * x * x));
+    return slope ? s + x * factor * (1 + 3 * cube * x * x) * s * (1 - s) : x * s;
+}
+
+double ls_ref_activation(const struct ls_activation_attr *attr, double x, bool slope)
 {
     const double a = (double)attr->slope, scale = (double)attr->scale, shift = (double)attr->shift;
     const double factor = (double)attr->factor, low = (double)attr->low, high = (double)attr->high;
@@ -44,6 +62,10 @@ static double function(const struct ls_activation_attr *attr, double x, bool slo
                        : x + a;
     case LS_SWISH:
         return slope ? s + a * x * s * (1 - s) : x * s;
+    case LS_GELU:
+        return gelu(x, slope);
+    case LS_GELU_TANH:
+        return gelu_tanh(x, slope);
     case LS_ABSOLUTE:
         return slope ? (x > 0) - (x < 0) : fabs(x);
     case LS_EXP:
@@ -70,7 +92,7 @@ static double function(const struct ls_activation_attr *attr, double x, bool slo
 static double activation(const struct ls_call *call, int64_t i)
 {
     const bool slope = call->op->kind == LS_OP_ACTIVATION_BACKWARD;
-    const double y = function(&call->op->attr.activation, ls_at(call, slope ? 1 : 0, i), slope);
+    const double y = ls_ref_activation(&call->op->attr.activation, ls_at(call, slope, i), slope);
     return slope && y != 0 ? ls_at(call, 0, i) * y : y;
 }
 

@@ -37,18 +37,35 @@ static int64_t place_of(const struct ls_axes *split, int64_t i, int64_t c)
     return (i / split->inner * split->dim + c) * split->inner + i % split->inner;
 }
 
+bool ls_ref_masked(const struct ls_call *call, int64_t i)
+{
+    const struct ls_op *op = call->op;
+    int64_t at = 0, size = 1;
+    if (op->kind != LS_OP_SOFTMAX || op->inputs == 1)
+        return false;
+    const struct ls_shape *x = &op->input[0]->shape, *mask = &op->input[1]->shape;
+    for (int axis = x->rank - 1; axis >= 0; i /= x->dim[axis--]) {
+        at += mask->dim[axis] > 1 ? i % x->dim[axis] * size : 0;
+        size *= mask->dim[axis];
+    }
+    return ls_at(call, 1, at) == 0;
+}
+
 static void softmax(const struct ls_call *call)
 {
     const struct ls_axes split = classes_of(call->op);
     for (int64_t i = 0; i < split.outer * split.inner; i++) {
         double largest = -(double)INFINITY, sum = 0;
         for (int64_t c = 0; c < split.dim; c++)
-            largest = fmax(largest, ls_at(call, 0, place_of(&split, i, c)));
+            if (!ls_ref_masked(call, place_of(&split, i, c)))
+                largest = fmax(largest, ls_at(call, 0, place_of(&split, i, c)));
         for (int64_t c = 0; c < 2 * split.dim; c++) { /* the sum first, then the quotients */
             const int64_t at = place_of(&split, i, c % split.dim);
-            const double part = Sleef_cinz_expd1_u10purec(ls_at(call, 0, at) - largest);
+            const bool masked = ls_ref_masked(call, at);
+            const double part =
+                masked ? 0 : Sleef_cinz_expd1_u10purec(ls_at(call, 0, at) - largest);
             sum += c < split.dim ? part : 0;
-            ((float *)call->out[0])[at] = (float)(part / sum);
+            ((float *)call->out[0])[at] = masked ? 0 : (float)(part / sum);
         }
     }
 }

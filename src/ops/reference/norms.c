@@ -187,10 +187,11 @@ void ls_ref_fill_stats(const struct ls_call *call, double mean, double variance,
 
 static void measure(const struct ls_call *call, int64_t first, float stats[LS_REF_STATS])
 {
+    const struct ls_normalize_attr *attr = &call->op->attr.normalize;
     const double n = (double)ls_ref_group_size(call);
     double mean = 0, variance = 0;
     for (int64_t i = 0; i < ls_ref_group_size(call); i++)
-        mean += ls_at(call, 0, first + i) / n;
+        mean += attr->around_zero ? 0 : ls_at(call, 0, first + i) / n;
     for (int64_t i = 0; i < ls_ref_group_size(call); i++)
         variance += (ls_at(call, 0, first + i) - mean) * (ls_at(call, 0, first + i) - mean) / n;
     ls_ref_fill_stats(call, mean, variance, stats);
@@ -216,6 +217,7 @@ static void normalize(const struct ls_call *call)
 static void normalize_data(const struct ls_call *call)
 {
     const float *scale = ls_in(call, 3), *stats = call->in[2];
+    const bool around_zero = call->op->attr.normalize.around_zero;
     const int64_t n = ls_ref_group_size(call);
     for (int64_t first = 0; first < ls_size(call->op->input[0]);
          first += n, stats += LS_REF_STATS) {
@@ -225,7 +227,7 @@ static void normalize_data(const struct ls_call *call)
             const double hat = x_hat(stats, ls_at(call, 1, at));
             const double factor = scale != NULL ? (double)scale[ls_ref_factor(call, at)] : 1;
             const double dz = factor * ls_at(call, 0, at);
-            plain += i == at ? dz / (double)n : 0;
+            plain += i == at && !around_zero ? dz / (double)n : 0;
             along += i == at ? dz * hat / (double)n * (double)stats[3] : 0;
             call->sum[0][at] = (dz - plain - hat * along) * (double)stats[2];
         }

@@ -14,7 +14,11 @@
 /* By kind; empty where another file has it, or where the tables of reference.h have these bits. */
 extern const struct ls_compute ls_portable_elements[LS_OP_KINDS], ls_portable_losses[LS_OP_KINDS],
     ls_portable_norms[LS_OP_KINDS], ls_portable_products[LS_OP_KINDS],
-    ls_portable_windows[LS_OP_KINDS];
+    ls_portable_sequences[LS_OP_KINDS], ls_portable_windows[LS_OP_KINDS];
+
+/* f(x) of an activation, and dx = dy f'(x), given x or y (ls_activation_keeps_x). */
+float ls_portable_activation(const struct ls_activation_attr *attr, float x);
+float ls_portable_slope(const struct ls_activation_attr *attr, float dy, float given);
 
 enum { LS_REF_LANES = 16 };
 

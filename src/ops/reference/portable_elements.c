@@ -6,6 +6,7 @@
 #include <sleef.h>
 #include <string.h>
 
+#include "device/gelu.h"
 #include "ops/reference/portable.h"
 
 /* ---- Of one number --------------------------------------------------------------------------- */
@@ -42,7 +43,7 @@ static float through_relu(float dy, float y, float slope)
     return y > 0 ? dy : slope == 0 ? 0 : slope * dy;
 }
 
-static float function(const struct ls_activation_attr *attr, float x)
+float ls_portable_activation(const struct ls_activation_attr *attr, float x)
 {
     const float below = x > 0 ? 0 : x, high = attr->high, low = attr->low;
     switch (attr->function) {
@@ -56,6 +57,12 @@ static float function(const struct ls_activation_attr *attr, float x)
         return x > 0 ? x : attr->slope * Sleef_cinz_expm1f1_u10purec(below);
     case LS_SWISH:
         return x / divisor(attr->slope, x);
+    case LS_GELU: {
+        const float t = ls_gelu_distance(x);
+        return ls_gelu(x, t, exponential(ls_gelu_exponent(t)));
+    }
+    case LS_GELU_TANH:
+        return x / (1.0F + exponential(-ls_gelu_tanh_inner(x)));
     case LS_ABSOLUTE:
         return fabsf(x);
     case LS_EXP:
@@ -77,8 +84,7 @@ static float function(const struct ls_activation_attr *attr, float x)
     }
 }
 
-/* dx, given x or y (ls_activation_keeps_x). */
-static float slope(const struct ls_activation_attr *attr, float dy, float given)
+float ls_portable_slope(const struct ls_activation_attr *attr, float dy, float given)
 {
     const float one = 1;
     switch (attr->function) {
@@ -95,6 +101,14 @@ static float slope(const struct ls_activation_attr *attr, float dy, float given)
     case LS_SWISH: {
         const float s = one / divisor(attr->slope, given), along = attr->slope * given * s;
         return dy * (s + along * (one - s));
+    }
+    case LS_GELU: {
+        const float t = ls_gelu_distance(given);
+        return dy * ls_gelu_slope(given, t, exponential(ls_gelu_exponent(t)));
+    }
+    case LS_GELU_TANH: {
+        const float bounded = ls_gelu_tanh_bound(given);
+        return dy * ls_gelu_tanh_slope(bounded, exponential(-ls_gelu_tanh_inner(bounded)));
     }
     case LS_ABSOLUTE:
         return given > 0 ? dy : given < 0 ? -dy : 0;
@@ -116,12 +130,13 @@ static float slope(const struct ls_activation_attr *attr, float dy, float given)
 
 static float activation(const struct ls_call *call, int64_t i)
 {
-    return function(&call->op->attr.activation, ls_number(call, 0, i));
+    return ls_portable_activation(&call->op->attr.activation, ls_number(call, 0, i));
 }
 
 static float activation_backward(const struct ls_call *call, int64_t i)
 {
-    return slope(&call->op->attr.activation, ls_number(call, 0, i), ls_number(call, 1, i));
+    return ls_portable_slope(&call->op->attr.activation, ls_number(call, 0, i),
+                             ls_number(call, 1, i));
 }
 
 /* ---- Of several values ----------------------------------------------------------------------- */

@@ -60,7 +60,13 @@ static void make_probabilities(const struct ls_axes *split, const float *x, floa
 static void softmax(const struct ls_call *call)
 {
     const struct ls_axes split = ls_axes(call->op->input[0], call->op->attr.axis, 1);
-    make_probabilities(&split, call->in[0], call->out[0]);
+    const float *x = call->in[0];
+    float *y = call->out[0];
+    for (int64_t i = 0; i < ls_size(call->op->input[0]); i++)
+        y[i] = ls_ref_masked(call, i) ? -INFINITY : x[i];
+    make_probabilities(&split, y, y);
+    for (int64_t i = 0; i < ls_size(call->op->input[0]); i++)
+        y[i] = ls_ref_masked(call, i) ? 0 : y[i];
 }
 
 static void softmax_backward(const struct ls_call *call)

@@ -287,7 +287,7 @@ static void measure_group(const struct ls_call *call, int64_t first, float stats
     struct ls_lane_sum sum = {{0}}, squares = {{0}};
     for (int64_t i = 0; i < n; i++)
         sum.lane[i % LS_REF_LANES] += ls_at(call, 0, first + i);
-    const double mean = ls_lane_fold(&sum) / (double)n;
+    const double mean = call->op->attr.normalize.around_zero ? 0 : ls_lane_fold(&sum) / (double)n;
     for (int64_t i = 0; i < n; i++) {
         const double apart = ls_at(call, 0, first + i) - mean;
         squares.lane[i % LS_REF_LANES] += apart * apart;
@@ -355,7 +355,8 @@ static void normalize_data(const struct ls_call *call)
         const struct group group = group_of(call, first, stats + first / n * LS_REF_STATS);
         double sums[2];
         sum_group(call, &group, scale, sums);
-        const float plain = (float)(sums[0] / (double)n);
+        const bool around_zero = call->op->attr.normalize.around_zero;
+        const float plain = around_zero ? 0 : (float)(sums[0] / (double)n);
         const float mean = (float)(sums[1] / (double)n * (double)group.stats[3]);
         for (int64_t i = first; i < first + n; i++) {
             const float along = x_hat(group.stats, ls_number(call, 1, i)) * mean;

@@ -42,7 +42,10 @@ extern const struct ls_device ls_device_reference;
 /* By kind; empty where another file has it. */
 extern const struct ls_compute ls_ref_elements[LS_OP_KINDS], ls_ref_losses[LS_OP_KINDS],
     ls_ref_norms[LS_OP_KINDS], ls_ref_recurrent[LS_OP_KINDS], ls_ref_regions[LS_OP_KINDS],
-    ls_ref_windows[LS_OP_KINDS];
+    ls_ref_sequences[LS_OP_KINDS], ls_ref_windows[LS_OP_KINDS];
+
+/* f(x), or its derivative by x or y, as enum ls_activation says. */
+double ls_ref_activation(const struct ls_activation_attr *attr, double x, bool slope);
 
 /* Input k of a call; NULL where it is absent, also behind the end of the list. */
 static inline const float *ls_in(const struct ls_call *call, int k)
@@ -60,6 +63,9 @@ static inline int64_t ls_size(const struct ls_value *value)
 {
     return ls_shape_size(&value->shape);
 }
+
+/* Whether the mask of a softmax, if it has one, is 0 for element i of x. */
+bool ls_ref_masked(const struct ls_call *call, int64_t i);
 
 /* A shape around some of its axes: those in front, they themselves, those behind. */
 struct ls_axes {

@@ -175,27 +175,13 @@ static void portable_nets_have_declared_products_alone(void **state)
 static void every_op_says_what_it_rounds(void **state)
 {
     (void)state;
-    static const enum ls_op_kind fp32[] = {LS_OP_DETECTION_OUTPUT,
-                                           LS_OP_COL2IM,
-                                           LS_OP_CONSTANT,
-                                           LS_OP_EMBED,
-                                           LS_OP_PLUGIN,
-                                           LS_OP_PICK,
-                                           LS_OP_REGION_MAX,
-                                           LS_OP_REGION_AVERAGE,
-                                           LS_OP_SOFTMAX,
-                                           LS_OP_REDUCE,
-                                           LS_OP_ARGMAX,
-                                           LS_OP_FILL,
-                                           LS_OP_REORDER,
-                                           LS_OP_RECALL,
-                                           LS_OP_YOLO_OUTPUT,
-                                           LS_OP_PROPOSAL,
-                                           LS_OP_SOFTMAX_EACH,
-                                           LS_OP_SMOOTH_L1_EACH,
-                                           LS_OP_HARDEST_REGIONS,
-                                           LS_OP_SELECT,
-                                           LS_OP_FILTER};
+    static const enum ls_op_kind fp32[] = {
+        LS_OP_DETECTION_OUTPUT, LS_OP_COL2IM,         LS_OP_CONSTANT,     LS_OP_EMBED,
+        LS_OP_EMBED_BAG,        LS_OP_POSITIONS,      LS_OP_PLUGIN,       LS_OP_PICK,
+        LS_OP_REGION_MAX,       LS_OP_REGION_AVERAGE, LS_OP_SOFTMAX,      LS_OP_REDUCE,
+        LS_OP_ARGMAX,           LS_OP_FILL,           LS_OP_REORDER,      LS_OP_RECALL,
+        LS_OP_YOLO_OUTPUT,      LS_OP_PROPOSAL,       LS_OP_SOFTMAX_EACH, LS_OP_SMOOTH_L1_EACH,
+        LS_OP_HARDEST_REGIONS,  LS_OP_SELECT,         LS_OP_FILTER};
     for (int kind = 0; kind < LS_OP_KINDS; kind++) {
         const struct ls_op_type *type = ls_op_type((enum ls_op_kind)kind);
         bool backward = strstr(type->name, "backward") != NULL, known = false;

@@ -62,7 +62,8 @@ static void measures_alone_read_labels_and_predictions(void **state)
     int found[LS_PREDICTS_INPUT_MAX + 1] = {0};
     for (int kind = 0; kind < LS_OP_KINDS; kind++) {
         const struct ls_op_type *type = ls_op_type((enum ls_op_kind)kind);
-        const bool index = type->kind == LS_OP_EMBED; /* a row of its table, not a class */
+        /* a row of its table, not a class */
+        const bool index = type->kind == LS_OP_EMBED || type->kind == LS_OP_EMBED_BAG;
         if ((type->labels != NULL && !index) || type->predicts_output || type->predicts_input != 0)
             assert_int_equal(type->effect, LS_EFFECT_METRIC);
         assert_in_range(type->predicts_input, 0, LS_PREDICTS_INPUT_MAX);

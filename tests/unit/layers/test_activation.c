@@ -16,6 +16,9 @@ static const struct layer_case cases[] = {
     {LAYER("ELU"), "4x3x2!", "4x3x2!", "", BY_Y},
     {LAYER("ELU") "elu_param { alpha: -1 }", "4x3/2!", "4x3/2!", "", BY_X},
     {LAYER("Swish"), "4!", "4!", "", BY_X},
+    {LAYER("GELU"), "4x3x2!", "4x3x2!", "", BY_X},
+    {LAYER("GELU") "gelu_param { approximate: TANH }", "4x3/2!", "4x3/2!", "", BY_X},
+    {LAYER("SiLU"), "4x3?!", "4x3?!", "", BY_X},
     {LAYER("AbsVal"), "4x3?!", "4x3?!", "", BY_X},
     {LAYER("BNLL"), "4x3!", "4x3!", "", BY_X},
     {LAYER("Exp") "exp_param { base: 2 scale: 3 shift: 1 }", "4x3!", "4x3!", "", BY_Y},
@@ -121,6 +124,12 @@ static void attributes(void **state)
     assert_true(attr.function == LS_POWER && attr.power == 3 && attr.scale == 2 && attr.shift == 1);
     attr = attributes_of(LAYER("Clip") "clip_param { min: -1 max: 6 }");
     assert_true(attr.function == LS_CLIP && attr.low == -1 && attr.high == 6);
+    attr = attributes_of(LAYER("GELU"));
+    assert_true(attr.function == LS_GELU);
+    attr = attributes_of(LAYER("GELU") "gelu_param { approximate: TANH }");
+    assert_true(attr.function == LS_GELU_TANH);
+    attr = attributes_of(LAYER("SiLU"));
+    assert_true(attr.function == LS_SWISH && attr.slope == 1);
     attr = attributes_of(LAYER("Threshold") "threshold_param { threshold: 0.5 }");
     assert_true(attr.function == LS_THRESHOLD && attr.low == 0.5F);
 }

@@ -4,6 +4,7 @@
 #include "layer_errors.h"
 
 #define CONV LAYER("Convolution") XY "convolution_param { num_output: 4 "
+#define BAG  "embedding_bag_param { num_output: 2 input_dim: 9 "
 #define POOL LAYER("Pooling") XY "pooling_param { "
 
 static const struct error_case cases[] = {
@@ -72,6 +73,76 @@ static const struct error_case cases[] = {
     {LAYER("LinearSoftmaxLoss") XL
      "linear_softmax_loss_param { num_output: 5 } loss_param { label_smoothing: 1 }",
      "4x3x2 4x3", "l: label_smoothing 1 must be at least 0 and below 1", NULL},
+    {LAYER("EmbeddingBag") XY, "4x3", "l: num_output is missing", NULL},
+    {LAYER("EmbeddingBag") XY "embedding_bag_param { num_output: 2 input_dim: 16777217 }", "4x3",
+     "l: input_dim must be 1 to 16777216", NULL},
+    {LAYER("EmbeddingBag") XY BAG "}", "4",
+     "l: its bottom 'x' must have an axis of indices behind that of the samples, but is 4 (4)",
+     NULL},
+    {LAYER("EmbeddingBag") XL BAG "}", "4x3 4x2",
+     "l: its bottom 'l' must have the axes of the indices (weights), or all but the last one "
+     "(lengths, which stand before weights), but is 4 2 (8)",
+     NULL},
+    {LAYER("EmbeddingBag") XLS BAG "}", "4x3 4x3 4",
+     "l: its bottom 's' must have the axes of the indices (weights), or all but the last one "
+     "(lengths, which stand before weights), but is 4 (4)",
+     NULL},
+    {LAYER("EmbeddingBag") XL BAG "mode: MEAN }", "4x3 4x3",
+     "l: 'l' has weights of indices, which are for sums, not for means", NULL},
+    {LAYER("GLU") XY, "4x3", "l: axis -1 of 'x' has no two halves: its extent is 3", NULL},
+    {LAYER("GLU") XL, "4x3 4x2",
+     "l: its bottoms must have one shape, but 'x' is 4 3 (12) and 'l' is 4 2 (8)", NULL},
+    {LAYER("GLU") XL "glu_param { axis: 1 }", "4x4 4x4",
+     "l: axis is for one bottom, which has values and gates in its halves", NULL},
+    {LAYER("Gather") XL, "4x3 4",
+     "l: its bottom 'l' must have numbers of places for each sample, with 2 axes, but is 4 (4)",
+     NULL},
+    {LAYER("Gather") XL, "4x3 4x2?",
+     "l: its bottom 'l' must be a list of numbers of places, with one axis, but is 4 2 (8)", NULL},
+    {LAYER("MatMul") XL, "4x3x2 4x3x2",
+     "l: 'x' is 4 3 2 (24) and 'l' is 4 3 2 (24): the columns of the first matrices must be as "
+     "many as the rows of the second",
+     NULL},
+    {LAYER("MatMul") XL, "4x2x3x2 4x3x2x3",
+     "l: 'x' is 4 2 3 2 (48) and 'l' is 4 3 2 3 (72): along each axis in front of the matrices "
+     "both must have as many places, or one of them 1",
+     NULL},
+    {LAYER("MatMul") XL, "4x3x2 2x5?",
+     "l: 'x' is 4 3 2 (24) and 'l' is 2 5 (10): both must have as many axes, and at least 2", NULL},
+    {LAYER("MatMul") XL "matmul_param { scale: nan }", "4x3x2 4x2x2",
+     "l: scale must be a finite number", NULL},
+    {LAYER("Pad") XY, "4x3", "l: pad_param must have before or after, the numbers of places", NULL},
+    {LAYER("Pad") XY "pad_param { before: 1 value: inf }", "4x3",
+     "l: value must be a finite number", NULL},
+    {LAYER("Pad") XY "pad_param { before: 1 value: 2 mode: EDGE }", "4x3",
+     "l: value is for mode: CONSTANT only", NULL},
+    {LAYER("Pad") XY "pad_param { before: 2 after: 3 mode: REFLECT }", "4x3",
+     "l: there are 2 places to reflect at the end of axis 1 of 'x'; the outermost one is not "
+     "repeated",
+     NULL},
+    {LAYER("Pad") XY "pad_param { before: 1 axis: 1 axis: -1 }", "4x3", "l: axis -1 is given twice",
+     NULL},
+    {LAYER("Pad") XY "pad_param { before: 1 before: 2 }", "4x3",
+     "l: before is given 2 times; it must be given once, or once for each of the 1 axes", NULL},
+    {LAYER("Pad") XY "pad_param { before: 4294967295 axis: 1 axis: 2 axis: 3 }", "4x3x2x2",
+     "l: the top would be 4 x 4294967298 x 4294967297 x 4294967297, which is empty or larger "
+     "than a tensor may be",
+     NULL},
+    {LAYER("Positions") XY, "4",
+     "l: its bottom 'x' must have at least 2 axes (samples, places), but is 4 (4)", NULL},
+    {LAYER("Positions") XY "positions_param { offset: 16777215 }", "4x3",
+     "l: numbers of 3 places from 16777215 on go beyond those that a value can hold, -2^24 "
+     "to 2^24",
+     NULL},
+    {LAYER("Positions") XL, "4x3 4x2",
+     "l: its bottom 'l' must have a number of a segment for each place, with 2 axes, but is 4 2 "
+     "(8)",
+     NULL},
+    {LAYER("Softmax") XL, "4x3 4x2",
+     "l: its mask 'l' is 4 2 (8), but must have the axes of 'x', 4 3 (12), or 1 place along "
+     "some of them; along that of the samples it has samples, or 1 place",
+     NULL},
+
     {LAYER("LSTM") "bottom: 'x' bottom: 'k' top: 'y'", "4x2x3@1 4x2@1", "l: num_output is missing",
      NULL},
     {LAYER("LSTM") "bottom: 'x' bottom: 'k' top: 'y' recurrent_param { num_output: 1000000000 }",

@@ -44,6 +44,7 @@
 #define LINEAR_LOSS "linear_softmax_loss_param { num_output: 5 } "
 #define ROI         "roi_pooling_param { pooled_h: 2 pooled_w: 3 } "
 #define PSROI       "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 } "
+#define BAG         "embedding_bag_param { num_output: 5 input_dim: 7 } "
 
 #define NOT_IN_FRONT "does not hold the samples of the batch"
 #define NO_SAMPLES   "holds the samples of the batch"
@@ -214,6 +215,35 @@ static const struct axes_case {
     {LAYER("Flatten") XY "flatten_param { axis: 0 end_axis: 1 }", "5x3x8x2@2", "15x8x2@1"},
     {LAYER("Flatten") XY, "8x3x2?", "8x6?"},
 
+    {LAYER("EmbeddingBag") XY BAG, "8x3/2", "8x5/2!"},
+    {LAYER("EmbeddingBag") XY BAG, "3x8x2@1", "3x8x5@1!"},
+    {LAYER("EmbeddingBag") XY BAG, "3x8@1", "no: behind that of the samples"},
+    {LAYER("EmbeddingBag") XY BAG, "8x3?", "8x5?!"},
+    {LAYER("EmbeddingBag") ABY BAG, "8x3/2 8/2", "8x5/2!"},
+    {LAYER("EmbeddingBag") ABY BAG, "8x3/2 8", "no: " ALIKE},
+    {LAYER("EmbeddingBag") ABSY BAG, "8x3 8 8x3", "8x5!"},
+
+    ELEMENTWISE("GELU", ""),
+
+    {LAYER("GLU") XY, "8x4/2", "8x2/2"},
+    {LAYER("GLU") XY, "4x8@1", "no: " RUNS},
+    {LAYER("GLU") XY "glu_param { axis: 2 }", "5x8x4@1", "5x8x2@1"},
+    {LAYER("GLU") XY, "8x4?", "8x2?"},
+    {LAYER("GLU") ABY, "8x3/2 8x3/2", "8x3/2"},
+    {LAYER("GLU") ABY, "3x8@1 3x8@1", "3x8@1"},
+    {LAYER("GLU") ABY, "8x3/2 8x3", "no: " ALIKE},
+    {LAYER("GLU") ABY, "8x3? 8x3?", "8x3?"},
+
+    {LAYER("Gather") ABY, "8x3x2 8x5", "8x5x2"},
+    {LAYER("Gather") ABY, "8x3x2/2 8x5/2", "8x5x2/2"},
+    {LAYER("Gather") ABY, "8x3x2 8x5/2", "no: " ALIKE},
+    {LAYER("Gather") ABY, "8x3x2 5?", "8x5x2"},
+    {LAYER("Gather") ABY, "8x3? 5?", "8x5?"},
+    {LAYER("Gather") ABY, "8x3? 8x5", "no: " NOT_IN_FRONT},
+    {LAYER("Gather") ABY "gather_param { axis: 2 }", "5x8x3@1 4?", "5x8x4@1"},
+    {LAYER("Gather") ABY "gather_param { axis: 2 }", "5x8x3@1 8x2", "no: " NOT_IN_FRONT},
+    {LAYER("Gather") ABY "gather_param { axis: 0 }", "8x3 4?", "no: " RUNS},
+
     CHANNELS("GroupNorm", "group_norm_param { groups: 3 }", "!"),
 
     {LAYER("GRU") XCY RECURRENT, "5x8x3@1 5x8@1", "5x8x4@1!"},
@@ -309,6 +339,15 @@ static const struct axes_case {
 
     CHANNELS("MVN", "", ""),
 
+    {LAYER("MatMul") ABY, "8x3x4/2 8x4x5/2", "8x3x5/2"},
+    {LAYER("MatMul") ABY, "8x3x4 1x4x5?", "8x3x5"},
+    {LAYER("MatMul") ABY, "1x3x4? 8x4x5/2", "8x3x5/2"},
+    {LAYER("MatMul") ABY, "3x4? 4x5?", "3x5?"},
+    {LAYER("MatMul") ABY, "8x3x4 8x4x5/2", "no: " ALIKE},
+    {LAYER("MatMul") ABY, "8x3x4 8x4x5?", "no: must have one place there"},
+    {LAYER("MatMul") ABY, "3x8x4@1 3x4x5?", "no: along an axis of its matrices"},
+    {LAYER("MatMul") ABY, "8x3 3x5?", "no: along an axis of its matrices"},
+
     {LAYER("MeanIoU") XLY, "8x3/2 8/2", "figure"},
     {LAYER("MeanIoU") XLY, "8x3/2 4x2", "figure"},
     {LAYER("MeanIoU") XLY, "1x8x3@1 8", "no: " RUNS},
@@ -340,6 +379,11 @@ static const struct axes_case {
     {LAYER("PSROIPooling") ABY PSROI, "4x8x5x5@1 6x5", "no: " NOT_IN_FRONT},
     {LAYER("PSROIPooling") ABY PSROI, "8x8x5x5? 6x5", "no: " NOT_IN_FRONT},
 
+    {LAYER("Pad") XY "pad_param { before: 1 }", "8x3/2", "8x4/2"},
+    {LAYER("Pad") XY "pad_param { before: 1 }", "3x8@1", "no: " RUNS},
+    {LAYER("Pad") XY "pad_param { before: 1 axis: 0 }", "5x8@1", "no: " RUN},
+    {LAYER("Pad") XY "pad_param { after: 1 }", "8x3?", "8x4?"},
+
     {LAYER("Parameter") "top: 'y' parameter_param { shape { dim: [8, 3] } }", "", "8x3?!"},
 
     {LAYER("Permute") XY "permute_param { order: 0 order: 2 order: 3 order: 1 }", "8x3x4x5/2",
@@ -363,6 +407,18 @@ static const struct axes_case {
     {PROPOSAL, "1x4x1x1 1x8x1x1 1x6", "2x5, 2x1"},
     {PROPOSAL, "8x4x3x2? 8x8x3x2 8x3", "no: " NOT_IN_FRONT},
     {PROPOSAL, "4x8x3x2@1 8x8x3x2 8x3", "no: " NOT_IN_FRONT},
+
+    {LAYER("Positions") XY, "8x3x2/2", "8x3/2"},
+    {LAYER("Positions") XY, "3x8@1", "no: " NOT_IN_FRONT},
+    {LAYER("Positions") XY, "8x3?", "no: " NOT_IN_FRONT},
+    {LAYER("Positions") ABY, "8x3x2 8x3", "8x3"},
+    {LAYER("Positions") ABY, "8x3/2 8x3", "no: " ALIKE},
+
+    {LAYER("RMSNorm") XY, "8x3x2/2", "8x3x2/2!"},
+    {LAYER("RMSNorm") XY, "5x8@1", "no: " RUNS},
+    {LAYER("RMSNorm") XY "rms_norm_param { axis: 0 }", "5x8x3@1", "no: " RUN},
+    {LAYER("RMSNorm") XY, "5x8x3@1", "5x8x3@1!"},
+    {LAYER("RMSNorm") XY, "8x3x2?", "8x3x2?!"},
 
     {LAYER("RNN") XCY RECURRENT, "5x8x3@1 5x8@1", "5x8x4@1!"},
     {LAYER("RNN") XCY RECURRENT, "5x8x3@1/2 5x8@1/2", "5x8x4@1/2!"},
@@ -415,6 +471,7 @@ static const struct axes_case {
 
     CHANNELS("ShuffleChannel", "shuffle_channel_param { group: 3 }", ""),
 
+    ELEMENTWISE("SiLU", ""),
     ELEMENTWISE("Sigmoid", ""),
 
     {LAYER("SigmoidCrossEntropyLoss") XLY, "8x3/2 8x3/2", "figure"},
@@ -456,6 +513,12 @@ static const struct axes_case {
     {LAYER("Softmax") XY "softmax_param { axis: 0 }", "5x8@1", "5x8@1"},
     {LAYER("Softmax") XY, "5x8@1", "no: " RUNS},
     {LAYER("Softmax") XY "softmax_param { axis: 0 }", "8x3?", "8x3?"},
+    {LAYER("Softmax") ABY, "8x3/2 8x3/2", "8x3/2"},
+    {LAYER("Softmax") ABY, "8x3x2/2 8x3x1/2", "8x3x2/2"},
+    {LAYER("Softmax") ABY, "8x3 1x3?", "8x3"},
+    {LAYER("Softmax") ABY, "8x3 8x3?", "no: must have the axes of"},
+    {LAYER("Softmax") ABY, "8x3/2 8x1", "no: " ALIKE},
+    {LAYER("Softmax") ABY "softmax_param { axis: 0 }", "5x8@1 5x1?", "5x8@1"},
 
     {LAYER("SoftmaxWithLoss") XLY, "8x3/2 8/2", "figure"},
     {LAYER("SoftmaxWithLoss") XLY "top: 'p' top: 'z'", "8x3/2 8/2", "figure, 8x3/2, 8/2"},

@@ -1,5 +1,5 @@
-/* MVN, GroupNorm, LayerNorm and InstanceNorm: what they emit and ask for, and what they refuse.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* MVN, GroupNorm, LayerNorm, RMSNorm and InstanceNorm: what they emit and ask for, and what they
+ * refuse. SPDX-License-Identifier: BSD-2-Clause */
 #include "layer_case.h"
 
 #define LAYER(type) "name: 'l' type: '" type "' bottom: 'x' top: 'y' "
@@ -8,6 +8,8 @@
 #define SUMS                                                                                       \
     "normalize backward sums(grad(y) x l.stats > grad(l.scale) grad(l.bias)); "                    \
     "accumulate(grad(l.scale)); accumulate(grad(l.bias))"
+#define RMS_SUMS                                                                                   \
+    "normalize backward sums(grad(y) x l.stats > grad(l.scale)); accumulate(grad(l.scale))"
 #define DATA       "normalize backward data(grad(y) x l.stats > grad(x))"
 #define SCALE_DATA "normalize backward data(grad(y) x l.stats l.scale > grad(x))"
 
@@ -32,6 +34,13 @@ static const struct layer_case cases[] = {
     {LAYER("LayerNorm") "layer_norm_param { axis: -1 }", "4x6x5!", "4x6x5!", "scale 5, bias 5",
      AFFINE, SUMS "; " SCALE_DATA},
     {LAYER("LayerNorm") "layer_norm_param { affine: false }", "8x6/2!", "8x6/2!", "", PLAIN, DATA},
+    {LAYER("RMSNorm"), "4x6x5!", "4x6x5!", "scale 5", "normalize(x l.scale > y l.stats)",
+     RMS_SUMS "; " SCALE_DATA},
+    {LAYER("RMSNorm") "rms_norm_param { axis: 1 }", "4x6x5", "4x6x5!", "scale 6x5",
+     "normalize(x l.scale > y l.stats)", RMS_SUMS},
+    {LAYER("RMSNorm") "param { lr_mult: 0 }", "4x6!", "4x6!", "scale 6",
+     "normalize(x l.scale > y l.stats)", SCALE_DATA},
+    {LAYER("RMSNorm") "rms_norm_param { affine: false }", "8x6/2!", "8x6/2!", "", PLAIN, DATA},
     {LAYER("MVN"), "4x6x5x5!", "4x6x5x5!", "", PLAIN, DATA},
     {LAYER("MVN") "mvn_param { normalize_variance: false across_channels: true }", "4x6!", "4x6!",
      "", PLAIN, DATA},
@@ -73,6 +82,11 @@ static const struct refused_case refused[] = {
     {LAYER("LayerNorm") "layer_norm_param { axis: 2 }", "4x6",
      "l: axis 2 is out of range for 'x' with shape 4 6 (24)", NULL},
     {LAYER("LayerNorm") "layer_norm_param { eps: inf }", "4x6", EPS("inf"), NULL},
+    {LAYER("RMSNorm") "rms_norm_param { axis: 0 }", "4x6",
+     "l: axis 0 of 'x' runs over the samples of a batch", NULL},
+    {LAYER("RMSNorm") "rms_norm_param { eps: 0 }", "4x6", EPS("0"), NULL},
+    {LAYER("RMSNorm") "rms_norm_param { affine: false scale_filler { } }", "4x6",
+     "l: scale_filler is for affine: true only", NULL},
     {LAYER("MVN") "mvn_param { eps: -1 }", "4x6", EPS("-1"), NULL},
     {LAYER("MVN") "mvn_param { eps: 1e-39 }", "4x6", "l: eps ", NULL},
     {LAYER("MVN") "mvn_param { normalize_variance: false eps: 1 }", "4x6",
@@ -118,6 +132,9 @@ static void attributes(void **state)
     attr =
         attributes_of(LAYER("LayerNorm") "layer_norm_param { axis: 2 }", "8x6x5x7/2!", "8x6x4/2!");
     assert_true(attr.axis == 2 && attr.groups == 1 && attr.elements && !attr.behind);
+    attr = attributes_of(LAYER("RMSNorm"), "4x6x5!", "4x6x4!");
+    assert_true(attr.axis == 2 && attr.groups == 1 && attr.elements && attr.around_zero);
+    assert_true(attr.variance && !attr.behind && attr.eps == 1e-6F);
     attr = attributes_of(LAYER("MVN"), "4x6x5!", "4x24!");
     assert_true(attr.groups == 6 && attr.variance && attr.behind && attr.eps == 1e-9F);
     attr = attributes_of(LAYER("MVN") "mvn_param { across_channels: true }", "4x6x5!", "4x4!");

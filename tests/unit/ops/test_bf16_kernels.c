@@ -156,6 +156,8 @@ static bool must_take(enum ls_op_kind kind)
     case LS_OP_POOLING_BACKWARD:
     case LS_OP_ACTIVATION:
     case LS_OP_ACTIVATION_BACKWARD:
+    case LS_OP_GLU:
+    case LS_OP_GLU_BACKWARD:
     case LS_OP_DROPOUT:
     case LS_OP_CONCAT:
     case LS_OP_SLICE:

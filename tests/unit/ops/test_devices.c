@@ -51,6 +51,15 @@ static bool is_exact(const struct op_scene *scene)
     case LS_OP_SELECT:
     case LS_OP_FILTER:
     case LS_OP_PICK:
+    case LS_OP_GATHER:
+    case LS_OP_GATHER_BACKWARD:
+    case LS_OP_PAD:
+    case LS_OP_PAD_BACKWARD:
+    case LS_OP_POSITIONS:
+    case LS_OP_EMBED_BAG:
+    case LS_OP_EMBED_BAG_ROWS:
+    case LS_OP_EMBED_BAG_FACTORS:
+    case LS_OP_MATMUL:
     case LS_OP_PICK_BACKWARD:
     case LS_OP_REGION_MAX:
     case LS_OP_REGION_MAX_BACKWARD:

@@ -24,6 +24,9 @@ static const struct pair pairs[] = {
     {LS_OP_INNER_PRODUCT, LS_OP_INNER_PRODUCT_WEIGHTS, {0, DY, END}, {1, 2, END}},
     {LS_OP_POOLING, LS_OP_POOLING_BACKWARD, {DY, Y1, END}, {0, END}},
     {LS_OP_ACTIVATION, LS_OP_ACTIVATION_BACKWARD, {DY, GIVEN, END}, {0, END}},
+    {LS_OP_GLU, LS_OP_GLU_BACKWARD, {DY, 0, 1, END}, {0, 1, END}},
+    {LS_OP_MATMUL, LS_OP_MATMUL, {DY, 1, END}, {0, END}},
+    {LS_OP_MATMUL, LS_OP_MATMUL, {0, DY, END}, {1, END}},
     {LS_OP_PRELU, LS_OP_PRELU_DATA, {DY, 0, 1, END}, {0, END}},
     {LS_OP_PRELU, LS_OP_PRELU_SLOPE, {DY, 0, END}, {1, END}},
     {LS_OP_LRN, LS_OP_LRN_BACKWARD, {0, Y, DY, Y1, END}, {0, END}},
@@ -43,6 +46,9 @@ static const struct pair pairs[] = {
     {LS_OP_PERMUTE, LS_OP_PERMUTE, {DY, END}, {0, END}},
     {LS_OP_IM2COL, LS_OP_COL2IM, {DY, END}, {0, END}},
     {LS_OP_EMBED, LS_OP_EMBED_WEIGHTS, {DY, 1, END}, {0, 2, END}},
+    {LS_OP_GATHER, LS_OP_GATHER_BACKWARD, {DY, 1, END}, {0, END}},
+    {LS_OP_PAD, LS_OP_PAD_BACKWARD, {DY, END}, {0, END}},
+    {LS_OP_EMBED_BAG, LS_OP_EMBED_BAG_FACTORS, {DY, 0, 1, 2, END}, {3, END}},
     {LS_OP_REDUCE_LOSS, LS_OP_REDUCE_LOSS_BACKWARD, {0, END}, {0, END}},
     {LS_OP_CONCAT, LS_OP_SLICE, {DY, END}, {0, 1, END}},
     {LS_OP_TILE, LS_OP_TILE_BACKWARD, {DY, END}, {0, END}},
@@ -148,6 +154,10 @@ static void make_backward(const struct pair *pair, const struct op_scene *scene,
         for (int k = 0; what == ALL_X && k < scene->op.inputs; k++)
             copy_in(back, scene->in[k], scene->plain[scene->in[k]->index]);
     }
+    if (pair->kind == LS_OP_MATMUL) /* dy b^T, or a^T dy */
+        back->op.attr.matmul = (struct ls_matmul_attr){.transpose_a = pair->takes[0] != DY,
+                                                       .transpose_b = pair->takes[0] == DY,
+                                                       .scale = scene->op.attr.matmul.scale};
     for (int k = 0; k < (pair->kind == LS_OP_CONCAT ? scene->op.inputs : GIVES); k++) {
         const int input = pair->kind == LS_OP_CONCAT ? k : pair->gives[k];
         if (input == END)
@@ -186,6 +196,10 @@ static bool is_suited(const struct op_scene *scene)
         return op->outputs > 1;
     if (kind == LS_OP_ACTIVATION)
         return op->attr.activation.function != LS_THRESHOLD;
+    if (kind == LS_OP_MATMUL)
+        return !op->attr.matmul.transpose_a && !op->attr.matmul.transpose_b;
+    if (kind == LS_OP_EMBED_BAG)
+        return op->inputs > 3;
     if (kind == LS_OP_DROPOUT)
         return op->inputs == 1;
     const bool signs = kind == LS_OP_EUCLIDEAN_LOSS || kind == LS_OP_CONTRASTIVE_LOSS ||

@@ -28,6 +28,11 @@ static const struct function_case cases[] = {
     {"swish, another beta", {.function = LS_SWISH, .slope = -1.5F}, 9, false},
     {"swish, beta 0", {.function = LS_SWISH, .slope = 0}, 9, false},
     {"swish, large", {.function = LS_SWISH, .slope = 2}, 300, false},
+    {"gelu", {.function = LS_GELU}, 6, false},
+    {"gelu, large", {.function = LS_GELU}, 300, false},
+    {"gelu near 0", {.function = LS_GELU}, 1e-4F, false},
+    {"gelu by tanh", {.function = LS_GELU_TANH}, 6, false},
+    {"gelu by tanh, large", {.function = LS_GELU_TANH}, 300, false},
     {"absolute", {.function = LS_ABSOLUTE}, 5, false},
     {"exp", {.function = LS_EXP, .scale = 1, .factor = 1}, 3, false},
     {"exp, scaled", {.function = LS_EXP, .scale = -0.7F, .factor = 2.5F}, 3, false},
@@ -152,6 +157,55 @@ static void test_not_finite(void **state)
     assert_true(isinf(one(&root, true, 0)));
 }
 
+/* x P(x) by the C library, in double. */
+static double true_gelu(double x)
+{
+    return x * 0.5 * erfc(-x / sqrt(2));
+}
+
+/* Also far below 0, where P is small: each number is right to 1e-6 of itself, and the same on every
+ * instruction set. */
+static void test_gelu_is_accurate(void **state)
+{
+    enum { COUNT = 25000 };
+    static float x[COUNT], y[COUNT], first[COUNT];
+    const struct ls_activation_attr gelu = {.function = LS_GELU};
+    bool any = false;
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        x[i] = -12.49F + 0.001F * (float)i + 1e-4F * (float)(i % 7);
+    for (int isa = 0; isa < LS_ISAS; isa++) {
+        if (!ls_cpu_isa_supported((enum ls_isa)isa))
+            continue;
+        assert_int_equal(ls_cpu_isa_select(ls_cpu_isa_name((enum ls_isa)isa), NULL), 0);
+        ls_vector_activation()->forward(&gelu, x, y, COUNT);
+        for (int i = 0; i < COUNT; i++) {
+            const double want = true_gelu((double)x[i]);
+            if (!(fabs((double)y[i] - want) <= 1e-6 * fabs(want)))
+                fail_msg("gelu of %.9g is %.9g, not %.9g", (double)x[i], (double)y[i], want);
+        }
+        if (any)
+            assert_memory_equal(y, first, sizeof y);
+        memcpy(first, y, sizeof y);
+        any = true;
+    }
+    assert_true(any);
+}
+
+static void test_gelu_far_out(void **state)
+{
+    (void)state;
+    const struct ls_activation_attr exact = {.function = LS_GELU},
+                                    tanh = {.function = LS_GELU_TANH};
+    assert_true(one(&exact, false, 1e30F) == 1e30F && one(&exact, false, INFINITY) == INFINITY);
+    assert_true(one(&exact, false, -1e30F) == 0 && one(&exact, false, -INFINITY) == 0);
+    assert_true(one(&exact, true, 1e30F) == 1 && one(&exact, true, -1e30F) == 0);
+    assert_true(one(&exact, false, 0) == 0 && one(&exact, true, 0) == 0.5F);
+    assert_true(one(&tanh, false, 1e30F) == 1e30F && one(&tanh, false, -1e30F) == 0);
+    assert_true(one(&tanh, true, 1e30F) == 1 && fabsf(one(&tanh, true, -1e30F)) < 1e-30F);
+    assert_true(isnan(one(&exact, true, NAN)) && isnan(one(&tanh, true, NAN)));
+}
+
 static void test_kinks(void **state)
 {
     (void)state;
@@ -177,6 +231,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_functions),
         cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_gelu_is_accurate),
+        cmocka_unit_test(test_gelu_far_out),
         cmocka_unit_test(test_kinks),
     };
     ls_set_float_mode();

@@ -1,4 +1,4 @@
-/* ELU, Swish, absolute value, exponential, logarithm, power, BNLL, clipping, threshold.
+/* ELU, Swish, GELU, absolute value, exponential, logarithm, power, BNLL, clipping, threshold.
  *
  * Functions that need SLEEF are carried out on 16 elements at a time, a shorter rest in a buffer of
  * 16. Where a definition has two branches both are computed and one is chosen.
@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/activation.h"
 
+#include "device/gelu.h"
 #include "ops/cpu/vector/lanes.h"
 
 #define LANES(i) LS_ELEMENTWISE for (int i = 0; i < LS_LANES; i++)
@@ -108,6 +109,51 @@ static inline void swish_backward(const struct ls_activation_attr *attr, const f
         float s = 1.0F / divisor[i], along = attr->slope * x[i] * s;
         dx[i] = dy[i] * (s + along * (1.0F - s));
     }
+}
+
+/* Distances of 16 numbers from 0, and exp of their exponents (device/gelu.h). */
+static inline void lanes_gelu(const float *x, float *distance, float *power)
+{
+    LANES(i) distance[i] = ls_gelu_distance(x[i]);
+    LANES(i) power[i] = ls_gelu_exponent(distance[i]);
+    ls_lanes_exp(power, power);
+}
+
+static inline void gelu(const struct ls_activation_attr *attr, const float *x, float *y)
+{
+    float distance[LS_LANES], power[LS_LANES];
+    (void)attr;
+    lanes_gelu(x, distance, power);
+    LANES(i) y[i] = ls_gelu(x[i], distance[i], power[i]);
+}
+
+static inline void gelu_backward(const struct ls_activation_attr *attr, const float *dy,
+                                 const float *x, float *dx)
+{
+    float distance[LS_LANES], power[LS_LANES];
+    (void)attr;
+    lanes_gelu(x, distance, power);
+    LANES(i) dx[i] = dy[i] * ls_gelu_slope(x[i], distance[i], power[i]);
+}
+
+static inline void gelu_tanh(const struct ls_activation_attr *attr, const float *x, float *y)
+{
+    float power[LS_LANES];
+    (void)attr;
+    LANES(i) power[i] = -ls_gelu_tanh_inner(x[i]);
+    ls_lanes_exp(power, power);
+    LANES(i) y[i] = x[i] / (1.0F + power[i]);
+}
+
+static inline void gelu_tanh_backward(const struct ls_activation_attr *attr, const float *dy,
+                                      const float *x, float *dx)
+{
+    float bounded[LS_LANES], power[LS_LANES];
+    (void)attr;
+    LANES(i) bounded[i] = ls_gelu_tanh_bound(x[i]);
+    LANES(i) power[i] = -ls_gelu_tanh_inner(bounded[i]);
+    ls_lanes_exp(power, power);
+    LANES(i) dx[i] = dy[i] * ls_gelu_tanh_slope(bounded[i], power[i]);
 }
 
 static inline void absolute(const struct ls_activation_attr *attr, const float *x, float *y)
@@ -260,6 +306,12 @@ static void activation_forward(const struct ls_activation_attr *attr, const floa
     case LS_SWISH:
         each(swish, attr, x, y, n);
         break;
+    case LS_GELU:
+        each(gelu, attr, x, y, n);
+        break;
+    case LS_GELU_TANH:
+        each(gelu_tanh, attr, x, y, n);
+        break;
     case LS_ABSOLUTE:
         each(absolute, attr, x, y, n);
         break;
@@ -298,6 +350,12 @@ static void activation_backward(const struct ls_activation_attr *attr, const flo
         break;
     case LS_SWISH:
         each_backward(swish_backward, attr, dy, given, dx, n);
+        break;
+    case LS_GELU:
+        each_backward(gelu_backward, attr, dy, given, dx, n);
+        break;
+    case LS_GELU_TANH:
+        each_backward(gelu_tanh_backward, attr, dy, given, dx, n);
         break;
     case LS_ABSOLUTE:
         each_backward(absolute_backward, attr, dy, given, dx, n);

@@ -87,7 +87,9 @@ static double squares_around(bool bf16, const void *x, double mean, int64_t n)
 static struct stats measure(const struct ls_vector_normalize_job *normalize, const void *x)
 {
     int64_t n = values_of(normalize);
-    double mean = sum(normalize->bf16, x, n) / (double)n, eps = (double)normalize->eps;
+    double mean = 0, eps = (double)normalize->eps;
+    if (!normalize->around_zero)
+        mean = sum(normalize->bf16, x, n) / (double)n;
     struct stats stats = {.mean = (float)mean, .inverse = 1, .ratio = 0};
     stats.rest = (float)(mean - (double)stats.mean);
     if (!normalize->variance)
@@ -135,7 +137,17 @@ static void write_each(struct stats stats, const float *x, const float *scale, c
         y[i] = scale[i] * normalised(stats, x[i]) + bias[i];
 }
 
-/* n values from x and y on: with factors each (scale and bias point to them), or with the same. */
+/* + 0, as by a bias that is 0: -0 becomes +0. */
+static void write_scaled(struct stats stats, const float *x, const float *scale, float *y,
+                         int64_t n)
+{
+    LS_ELEMENTWISE
+    for (int64_t i = 0; i < n; i++)
+        y[i] = scale[i] * normalised(stats, x[i]) + 0.0F;
+}
+
+/* n values from x and y on: with factors each (scale and bias point to them; bias
+ * may be NULL), or with the same. */
 static void write_values(bool bf16, struct stats stats, const void *x, bool each,
                          const float *scale, const float *bias, void *y, int64_t n)
 {
@@ -144,7 +156,9 @@ static void write_values(bool bf16, struct stats stats, const void *x, bool each
         count = ls_chunk_count(bf16, n - i);
         const float *from = ls_chunk_read(bf16, x, i, count, wide);
         float *to = ls_chunk_begin(bf16, y, i, wide_y);
-        if (each)
+        if (each && bias == NULL)
+            write_scaled(stats, from, scale + i, to, count);
+        else if (each)
             write_each(stats, from, scale + i, bias + i, to, count);
         else
             write_run(stats, from, *scale, *bias, to, count);
@@ -158,7 +172,7 @@ static void write_group(const struct ls_vector_normalize_job *normalize, struct 
     static const float one = 1, zero = 0;
     const bool bf16 = normalize->bf16;
     int64_t points = normalize->points;
-    if (scale == NULL || bias == NULL) {
+    if (scale == NULL) {
         write_values(bf16, stats, x, false, &one, &zero, y, values_of(normalize));
         return;
     }
@@ -324,7 +338,7 @@ static void differentiate_group(const struct ls_vector_normalize_job *normalize,
     const bool bf16 = normalize->bf16, each = scale != NULL && factor_each(normalize);
     int64_t points = normalize->points, n = values_of(normalize);
     const struct sums sums = sum_group(normalize, stats, dy, x, scale);
-    const struct means means = {(float)(sums.plain / (double)n),
+    const struct means means = {normalize->around_zero ? 0 : (float)(sums.plain / (double)n),
                                 (float)(sums.along / (double)n * (double)stats.ratio)};
     if (scale == NULL || each) {
         differentiate_values(bf16, stats, means, dy, x, each, each ? scale : &one, dx, n);

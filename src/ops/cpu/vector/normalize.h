@@ -13,8 +13,8 @@
 #include "ops/cpu/isa.h"
 
 struct ls_vector_normalize_job {
-    int64_t outer, groups, channels, points; /* channels: of one group */
-    bool variance, behind, elements;         /* see struct ls_normalize_attr */
+    int64_t outer, groups, channels, points;      /* channels: of one group */
+    bool variance, behind, elements, around_zero; /* see struct ls_normalize_attr */
     float eps;
     bool bf16; /* x, y, dy and dx are bf16 */
 };
@@ -22,7 +22,7 @@ struct ls_vector_normalize_job {
 enum { LS_NORMALIZE_STATS = 4 }; /* numbers a group */
 
 struct ls_vector_normalize {
-    /* scale, bias and stats may be NULL; y may be x. */
+    /* bias, or scale and bias, and stats may be NULL; y may be x. */
     void (*forward)(const struct ls_vector_normalize_job *normalize, const void *x,
                     const float *scale, const float *bias, void *y, float *stats);
     /* dx = (dz - mean of dz - x^ ratio mean of dz x^) / deviation, with dz = scale dy and x^ the

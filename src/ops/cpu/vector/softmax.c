@@ -68,6 +68,7 @@ static void forward_rows(int64_t rows, int64_t classes, const float *x, float *y
     for (int64_t r = 0; r < rows; r++) {
         const float *from = x + r * classes;
         float *to = y + r * classes, maximum = largest(from, classes);
+        LS_ELEMENTWISE
         for (int64_t c = 0; c < classes; c++)
             to[c] = from[c] - maximum;
     }
@@ -80,8 +81,8 @@ static void forward_rows(int64_t rows, int64_t classes, const float *x, float *y
 }
 
 /* `positions` of the inner ones, from the first of which x and y point. */
-static void forward_columns(const struct ls_softmax_shape *shape, int64_t positions,
-                            const float *restrict x, float *restrict y)
+static void forward_columns(const struct ls_softmax_shape *shape, int64_t positions, const float *x,
+                            float *y)
 {
     float maximum[POSITIONS], sum[POSITIONS];
     int64_t inner = shape->inner;
@@ -92,9 +93,11 @@ static void forward_columns(const struct ls_softmax_shape *shape, int64_t positi
     for (int64_t c = 0; c < shape->classes; c++)
         for (int64_t i = 0; i < positions; i++)
             maximum[i] = x[c * inner + i] > maximum[i] ? x[c * inner + i] : maximum[i];
-    for (int64_t c = 0; c < shape->classes; c++)
+    for (int64_t c = 0; c < shape->classes; c++) {
+        LS_ELEMENTWISE
         for (int64_t i = 0; i < positions; i++)
             y[c * inner + i] = x[c * inner + i] - maximum[i];
+    }
     if (positions == inner)
         exponentials(y, shape->classes * inner);
     else

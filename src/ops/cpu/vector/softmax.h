@@ -12,7 +12,7 @@ struct ls_softmax_shape {
 };
 
 struct ls_vector_softmax {
-    /* y = exp(x - max) / sum of exp(x - max) */
+    /* y = exp(x - max) / sum of exp(x - max); y may be x. */
     void (*forward)(const struct ls_softmax_shape *shape, const float *x, float *y);
     /* dx = (dy - sum of dy * y) * y */
     void (*backward)(const struct ls_softmax_shape *shape, const float *y, const float *dy,
