@@ -7,6 +7,8 @@
  * and else 0. An index that is none is an error, as a label that is no class. Caffe's embed_param.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/embed.h"
+
 #include "layers/common.h"
 
 static const Lockstep__EmbedParameter *param_of(const struct ls_layer *layer)
@@ -87,16 +89,17 @@ static bool table_is_plain(struct ls_layer *layer)
     for (size_t i = 0; i < graph->op_count; i++)
         for (int k = 0; k < graph->ops[i]->inputs; k++)
             if (graph->ops[i]->input[k] == table)
-                return graph->ops[i]->kind == LS_OP_EMBED;
+                return graph->ops[i]->kind == LS_OP_EMBED || graph->ops[i]->kind == LS_OP_EMBED_BAG;
     return false;
 }
 
 /* Emits the gradient by the rows that occur, where they are fewer than those of the table: what it
  * takes then does not grow with the table. The sums are the same. */
-static bool emit_rows(struct ls_layer *layer, struct ls_value *db)
+static bool emit_rows(struct ls_layer *layer, struct ls_value *dy, struct ls_value *index,
+                      struct ls_value *db)
 {
     struct ls_graph *graph = layer->graph;
-    const int64_t positions = ls_shape_size(&layer->bottom[0]->shape);
+    const int64_t positions = ls_shape_size(&index->shape);
     const struct ls_shape *table = &layer->request[0].shape;
     if (!layer->train_blob[0] || positions >= table->dim[0] || !table_is_plain(layer))
         return false;
@@ -107,8 +110,8 @@ static bool emit_rows(struct ls_layer *layer, struct ls_value *db)
     if (number != NULL)
         number->type = LS_I32;
     struct ls_op *op = ls_graph_op(graph, LS_OP_EMBED_ROWS);
-    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
-    ls_op_in(graph, op, layer->bottom[0]);
+    ls_op_in(graph, op, dy);
+    ls_op_in(graph, op, index);
     ls_op_out(graph, op, rows);
     ls_op_out(graph, op, number);
     ls_op_out(graph, op, db);
@@ -119,17 +122,25 @@ static bool emit_rows(struct ls_layer *layer, struct ls_value *db)
 }
 
 /* Emits the gradient as a whole table. */
-static void emit_table(struct ls_layer *layer, struct ls_value *db)
+static void emit_table(struct ls_layer *layer, struct ls_value *dy, struct ls_value *index,
+                       struct ls_value *db)
 {
     struct ls_graph *graph = layer->graph;
     struct ls_value *dw =
         layer->train_blob[0] ? ls_graph_parameter_gradient(graph, layer, 0) : NULL;
     struct ls_op *op = ls_graph_op(graph, LS_OP_EMBED_WEIGHTS);
-    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
-    ls_op_in(graph, op, layer->bottom[0]);
+    ls_op_in(graph, op, dy);
+    ls_op_in(graph, op, index);
     ls_op_out(graph, op, dw);
     ls_op_out(graph, op, db);
     ls_graph_accumulate(graph, layer, 0, dw);
+}
+
+void ls_embed_emit_gradient(struct ls_layer *layer, struct ls_value *dy, struct ls_value *index,
+                            struct ls_value *db)
+{
+    if (!emit_rows(layer, dy, index, db))
+        emit_table(layer, dy, index, db);
 }
 
 static int backward(struct ls_layer *layer, struct ls_error *error)
@@ -146,8 +157,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
     if (!weight && !bias)
         return 0;
     struct ls_value *db = bias ? ls_graph_parameter_gradient(graph, layer, 1) : NULL;
-    if (!emit_rows(layer, db))
-        emit_table(layer, db);
+    ls_embed_emit_gradient(layer, ls_graph_gradient(graph, layer->top[0]), layer->bottom[0], db);
     ls_graph_accumulate(graph, layer, 1, db);
     return 0;
 }

@@ -11,6 +11,7 @@
  * lengths stand before weights. Blob: weight w. Lockstep's own embedding_bag_param.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/embed.h"
 #include "layers/emit.h"
 
 struct bag {
@@ -132,7 +133,6 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
 static void emit_rows(struct ls_layer *layer, struct ls_value *dy)
 {
     const struct bag *state = layer->state;
-    struct ls_graph *graph = layer->graph;
     struct ls_value *index = layer->bottom[0];
     struct ls_value *inputs[] = {dy, index, bottom_of(layer, state->lengths),
                                  bottom_of(layer, state->weights)};
@@ -141,12 +141,7 @@ static void emit_rows(struct ls_layer *layer, struct ls_value *dy)
     const struct ls_emitted rows =
         ls_emit_side(layer, LS_OP_EMBED_BAG_ROWS, "rows", &shape, index, inputs, 4);
     set_attr(layer, rows.op);
-    struct ls_value *dw = ls_graph_parameter_gradient(graph, layer, 0);
-    struct ls_op *op = ls_graph_op(graph, LS_OP_EMBED_WEIGHTS);
-    ls_op_in(graph, op, rows.value);
-    ls_op_in(graph, op, index);
-    ls_op_out(graph, op, dw);
-    ls_graph_accumulate(graph, layer, 0, dw);
+    ls_embed_emit_gradient(layer, rows.value, index, NULL);
 }
 
 static int backward(struct ls_layer *layer, struct ls_error *error)

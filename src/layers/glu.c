@@ -118,20 +118,20 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
     (void)error;
     const struct glu *state = layer->state;
     struct ls_graph *graph = layer->graph;
-    const int bottoms[] = {state->value, state->gate};
+    const int bottoms[] = {state->value, state->gate}, count = layer->bottoms > 1 ? 2 : 1;
     struct ls_op *op = ls_graph_op(graph, LS_OP_GLU_BACKWARD);
     struct ls_value *gradient[2] = {NULL, NULL};
     ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
-    for (int i = 0; i < layer->bottoms; i++)
+    for (int i = 0; i < count; i++)
         ls_op_in(graph, op, layer->bottom[bottoms[i]]);
-    for (int i = 0; i < layer->bottoms; i++) {
+    for (int i = 0; i < count; i++) {
         if (layer->propagate[bottoms[i]])
             gradient[i] = ls_graph_gradient_value(graph, layer->bottom[bottoms[i]]);
         ls_op_out(graph, op, gradient[i]);
     }
     if (op != NULL)
         op->attr.glu = state->attr;
-    for (int i = 0; i < layer->bottoms; i++)
+    for (int i = 0; i < count; i++)
         if (gradient[i] != NULL)
             ls_graph_add_gradient(graph, layer->bottom[bottoms[i]], gradient[i]);
     return 0;

@@ -53,8 +53,7 @@ static int pad_axis(struct ls_layer *layer, struct ls_error *error, size_t which
     if (axis < 0)
         return LOCKSTEP_DEFINITION;
     if (state->top.dim[axis] != x->shape.dim[axis])
-        return ls_layer_fail(layer, error, p, "axis", NULL, "axis %d is given twice",
-                             p->axis[which]);
+        return ls_layer_fail(layer, error, p, "axis", NULL, "axis %d is given twice", axis);
     if (state->attr.mode == LS_PAD_REFLECT &&
         (before > after ? before : after) >= x->shape.dim[axis])
         return ls_layer_fail(layer, error, p, before > after ? "before" : "after",

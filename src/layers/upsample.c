@@ -1,8 +1,8 @@
 /* Upsample: planes enlarged.
  *
- * With one bottom each number is repeated in a field: x [N, C, H, W], y [N, C, a H, b W] with
- * y[n, c, i, j] = x[n, c, i / a, j / b]; `scale` is both factors, or `scale_h` and `scale_w` give
- * them one by one. (YOLOv3's.) Backward adds up each field.
+ * With one bottom each number is repeated in a field (nearest neighbours): x [N, C, H, W], y [N, C,
+ * a H, b W] with y[n, c, i, j] = x[n, c, i / a, j / b]; `scale` is both factors, or `scale_h` and
+ * `scale_w` give them one by one. (YOLOv3's.) Backward adds up each field.
  *
  * The second bottom may be the second top of a Pooling layer, where the maxima were: then each
  * number of x goes back to the place that the maximum came from, and y is zero elsewhere. y has the

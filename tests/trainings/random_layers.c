@@ -221,7 +221,8 @@ struct blob emit_pointwise(struct random_net *net, const struct blob *bottom)
 {
     static const char *const types[] = {"ReLU",  "Sigmoid",   "TanH",      "Dropout",      "ELU",
                                         "Swish", "PReLU",     "BNLL",      "AbsVal",       "MVN",
-                                        "Clip",  "GroupNorm", "LayerNorm", "InstanceNorm", "Power"};
+                                        "Clip",  "GroupNorm", "LayerNorm", "InstanceNorm", "Power",
+                                        "GELU",  "SiLU",      "RMSNorm"};
     const char *type = types[draw(net, 0, sizeof types / sizeof *types - 1)];
     struct blob top = begin_either(net, type, bottom);
     if (strcmp(type, "Dropout") == 0)

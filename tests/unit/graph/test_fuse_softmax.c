@@ -36,6 +36,11 @@ static const struct rewrite_case cases[] = {
              LAYER("p", "Softmax", "c", "p", "") LOSS("loss", "p", "")),
      "p: softmax(c > p)\nloss: log loss(p label)\nloss: log loss backward(p label > grad(p))\n"
      "p: softmax backward(p grad(p) > grad(c))\n"},
+    {"the softmax has a mask",
+     NET(LAYER("p", "Softmax", "ip' bottom: 'ip", "p", "propagate_down: [true, false]")
+             LOSS("loss", "p", "")),
+     "p: softmax(ip ip > p)\nloss: log loss(p label)\nloss: log loss backward(p label > grad(p))\n"
+     "p: softmax backward(p grad(p) > grad(ip))\n"},
     {"something stands between",
      NET(LAYER("p", "Softmax", "ip", "p", "")
              LAYER("q", "Power", "p", "q", "power_param { scale: 0.5 }") LOSS("loss", "q", "")),

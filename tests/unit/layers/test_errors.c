@@ -120,7 +120,7 @@ static const struct error_case cases[] = {
      "l: there are 2 places to reflect at the end of axis 1 of 'x'; the outermost one is not "
      "repeated",
      NULL},
-    {LAYER("Pad") XY "pad_param { before: 1 axis: 1 axis: -1 }", "4x3", "l: axis -1 is given twice",
+    {LAYER("Pad") XY "pad_param { before: 1 axis: 1 axis: -1 }", "4x3", "l: axis 1 is given twice",
      NULL},
     {LAYER("Pad") XY "pad_param { before: 1 before: 2 }", "4x3",
      "l: before is given 2 times; it must be given once, or once for each of the 1 axes", NULL},
