@@ -65,6 +65,8 @@ endif()
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# To read, and as a beginning of one's own: the library has them inside.
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/share/maps DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
 
 # pkg-config: the libraries behind ours are private, needed by a static link only.
 set(LS_PRIVATE_LIBS "")

@@ -55,6 +55,14 @@ function(ls_module folder)
     set(links ${LMDB_LIBRARY} JPEG::JPEG PNG::PNG ZLIB::ZLIB)
   elseif(folder STREQUAL "snapshot")
     set(links ZLIB::ZLIB)
+    # Maps of names of weights are part of the library.
+    file(GLOB maps CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/share/maps/*.map)
+    set(generated ${CMAKE_BINARY_DIR}/generated/weight_maps.c)
+    add_custom_command(OUTPUT ${generated}
+      COMMAND ${CMAKE_COMMAND} -DOUTPUT=${generated} -DFOLDER=${CMAKE_SOURCE_DIR}/share/maps
+              -P ${CMAKE_SOURCE_DIR}/cmake/weight_maps.cmake
+      DEPENDS ${maps} ${CMAKE_SOURCE_DIR}/cmake/weight_maps.cmake)
+    list(APPEND sources ${generated})
   else()
     set(links "")
   endif()

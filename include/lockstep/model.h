@@ -37,6 +37,7 @@ struct lockstep_model_options {
      * mirrored. For nets without a data layer, and pictures that are larger than the net's input
      * (mean, resize). */
     int oversample;
+    const char *map; /* the map of names of weights of another program; NULL: Lockstep's names */
 };
 LOCKSTEP_API void lockstep_model_options_init(struct lockstep_model_options *options);
 
@@ -121,6 +122,13 @@ LOCKSTEP_API int lockstep_model_save(struct lockstep_model *model, const char *p
 LOCKSTEP_API int lockstep_convert_weights(const char *from, const char *to,
                                           void (*tell)(void *user, const char *line), void *user,
                                           struct lockstep_error *error);
+/* Writes the weights of one file with other names: from those of a family of networks to
+ * Lockstep's, or back as safetensors, whichever `from` does not have. `map` is a map of names
+ * (docs/weights.md): one of the library's ("gpt2") or a file. `from` may be an index of several
+ * safetensors files. */
+LOCKSTEP_API int lockstep_convert_weight_names(const char *from, const char *to, const char *map,
+                                               void (*tell)(void *user, const char *line),
+                                               void *user, struct lockstep_error *error);
 
 /* Pruning: which weights of a file are to become zero. */
 struct lockstep_prune_options {

@@ -46,6 +46,7 @@ struct lockstep_train_options {
     /* What computes: "cpu", or "reference", plain C that is slow and that other devices are
      * compared with. NULL: "cpu". */
     const char *device;
+    const char *map; /* the map of names of `weights`, as in lockstep_model_options */
 };
 /* Fills in the defaults. */
 LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);

@@ -266,13 +266,14 @@ static void tell_ignored(struct lockstep_model *model)
     ls_ignored_tell(&model->net, 1, ls_model_warn, model);
 }
 
-static int load_weights(struct lockstep_model *model, const char *weights, struct ls_error *error)
+static int load_weights(struct lockstep_model *model, const char *weights, const char *map,
+                        struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(model->net);
     const enum ls_weights_use use = model->blob != NULL ? LS_WEIGHTS_PART : LS_WEIGHTS_COMPUTE;
     char *classes = NULL;
     int status =
-        ls_load_weights(model->store, &graph, 1, weights, use, notice, model, &classes, error);
+        ls_load_weights(model->store, &graph, 1, weights, map, use, notice, model, &classes, error);
     if (status == 0 && classes != NULL)
         status = set_classes(model, classes, error);
     ls_free(classes);
@@ -328,7 +329,7 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
         ls_engine_create_store(model->engine, model->parameters, &model->views, &fit.store, error);
     model->store = model->engine->store;
     LS_TRY(made);
-    LS_TRY(load_weights(model, weights, error));
+    LS_TRY(load_weights(model, weights, options->map, error));
     if (options->labels != NULL)
         LS_TRY(read_labels(model, options->labels, error));
     LS_TRY(note_pictures(model, options, error));
@@ -463,5 +464,13 @@ int lockstep_convert_weights(const char *from, const char *to,
                              struct lockstep_error *error)
 {
     LS_OWN_MODE;
-    return ls_weights_convert(from, to, tell, user, ls_api_error(error));
+    return ls_weights_convert(from, to, NULL, tell, user, ls_api_error(error));
+}
+
+int lockstep_convert_weight_names(const char *from, const char *to, const char *map,
+                                  void (*tell)(void *user, const char *line), void *user,
+                                  struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    return ls_weights_convert_names(from, to, map, tell, user, ls_api_error(error));
 }

@@ -153,6 +153,9 @@ static int check_options(const struct lockstep_train_options *options, struct ls
     if (options->resume != NULL && options->weights != NULL)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
                        "give a snapshot to resume from, or weights to start from, not both");
+    if (options->resume != NULL && options->map != NULL)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
+                       "a map of names is for weights to start from, not for a resume");
     return 0;
 }
 
@@ -175,11 +178,14 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
     if (options->resume != NULL)
         return ls_trainer_resume(trainer, options->resume, error);
     if (options->weights != NULL)
-        return ls_trainer_load_weights(trainer, options->weights, error);
+        return ls_trainer_load_weights(trainer, options->weights, options->map, error);
     char *weights;
     int status = ls_api_solver_weights(trainer->solver, &weights, error);
+    if (status == 0 && weights == NULL && options->map != NULL)
+        status = ls_fail(error, LOCKSTEP_USAGE, NULL, "name a file of weights, too",
+                         "a map of names is given, but no weights to start from");
     LS_TRY(ls_comm_conclude(trainer->comm, status, error));
-    status = weights != NULL ? ls_trainer_load_weights(trainer, weights, error) : 0;
+    status = weights != NULL ? ls_trainer_load_weights(trainer, weights, options->map, error) : 0;
     ls_free(weights);
     return status;
 }

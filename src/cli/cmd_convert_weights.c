@@ -7,7 +7,7 @@
 #include "cli/report.h"
 
 struct values {
-    const char *model;
+    const char *model, *map;
     int64_t level;
     struct ls_cli_list stages, files;
     struct ls_cli_dummy_values dummy;
@@ -29,6 +29,7 @@ static int convert_with_net(const struct values *values, struct lockstep_error *
     if (ls_cli_dummy_options(&values->dummy, true, &dummy))
         options.dummy = &dummy;
     options.level = (int)values->level;
+    options.map = values->map;
     options.stages = values->stages.items;
     options.stage_count = values->stages.count;
     struct lockstep_model *model;
@@ -45,9 +46,13 @@ static int run(const void *data)
     const struct values *values = data;
     const char *const *files = values->files.items;
     struct lockstep_error *error = lockstep_error_new();
-    int status = values->model != NULL
-                     ? convert_with_net(values, error)
-                     : lockstep_convert_weights(files[0], files[1], tell, NULL, error);
+    int status;
+    if (values->model != NULL)
+        status = convert_with_net(values, error);
+    else if (values->map != NULL)
+        status = lockstep_convert_weight_names(files[0], files[1], values->map, tell, NULL, error);
+    else
+        status = lockstep_convert_weights(files[0], files[1], tell, NULL, error);
     if (status != 0)
         ls_cli_report(status, error);
     lockstep_error_free(error);
@@ -60,6 +65,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "model", "FILE", struct values, model, 0,
                "the net's definition (prototxt): only this net's layers, with their\n"
                "types and the names of their blobs"),
+    LS_CLI_MAP(struct values, map),
     LS_CLI_ROW(LS_CLI_INTEGER, "level", "N", struct values, level, INT32_MIN,
                "the net's level, for its include and exclude rules; default: 0"),
     LS_CLI_ROW(LS_CLI_LIST, "stage", "NAME", struct values, stages, 0,
@@ -69,14 +75,15 @@ static const struct ls_cli_option options[] = {
 
 const struct ls_cli_command ls_cli_command_convert_weights = {
     .name = "convert-weights",
-    .summary = "weights between caffemodel, Caffe's HDF5 and safetensors",
+    .summary = "weights between caffemodel, HDF5, safetensors and other names",
     .usage = "[OPTIONS] INPUT OUTPUT",
     .options = options,
     .arguments = offsetof(struct values, files),
     .arguments_min = 2,
     .arguments_max = 2,
     .arguments_name = "INPUT and OUTPUT (.caffemodel, .h5 or .safetensors)",
-    .example = "lockstep convert-weights lenet_iter_10000.caffemodel lenet.safetensors",
+    .example = "lockstep convert-weights lenet_iter_10000.caffemodel lenet.safetensors\n"
+               "lockstep convert-weights --map gpt2 model.safetensors gpt2.safetensors",
     .run = run,
     .values_size = sizeof(struct values),
 };

@@ -19,7 +19,7 @@
 enum { DEFAULT_TIMEOUT = 300 };
 
 struct values {
-    const char *solver, *prefix, *resume, *weights, *log, *isa, *device, *balance;
+    const char *solver, *prefix, *resume, *weights, *map, *log, *isa, *device, *balance;
     int64_t workers, iterations, timeout;
     uint64_t memory;
     double audit;
@@ -100,6 +100,7 @@ static int train(const struct values *values, struct session *session, struct lo
     options.snapshot_prefix = values->prefix;
     options.resume = values->resume;
     options.weights = values->weights;
+    options.map = values->map;
     options.memory = values->memory;
     options.audit = values->audit;
     options.overwrite = values->overwrite;
@@ -357,6 +358,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "weights", "FILES", struct values, weights, 0,
                "start from weights (safetensors, caffemodel), by the names of\n"
                "layers; several files separated by commas"),
+    LS_CLI_MAP(struct values, map),
     LS_CLI_SET(struct values, set),
     LS_CLI_DUMMY_OPTIONS(struct values, dummy),
     LS_CLI_ROW(LS_CLI_TEXT, "log-json", "FILE", struct values, log, 0,

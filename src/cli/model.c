@@ -30,6 +30,7 @@ int ls_cli_load_model(const char *command, const struct ls_cli_model_values *val
     options.resize = (int)values->resize;
     options.oversample = values->oversample;
     options.output = values->output;
+    options.map = values->map;
     if (values->scale != NULL) {
         const char *end = ls_cli_parse_number(values->scale, &options.scale);
         if (end == NULL || *end != '\0' || !(options.scale > 0))

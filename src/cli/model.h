@@ -7,7 +7,7 @@
 #include "lockstep/lockstep.h"
 
 struct ls_cli_model_values {
-    const char *model, *weights, *isa, *device;
+    const char *model, *weights, *map, *isa, *device;
     int64_t workers, level;
     struct ls_cli_list stages;
     const char *labels, *mean, *scale; /* of commands that tell classes of pictures */
@@ -39,7 +39,7 @@ struct ls_cli_model_values {
         LS_CLI_ROW(LS_CLI_TEXT, "weights", "FILES", type, member.weights, 0,                       \
                    "a snapshot, another safetensors file or a caffemodel; several\n"               \
                    "separated by commas"),                                                         \
-        LS_CLI_WORKER_COUNT(type, member.workers, ""),                                             \
+        LS_CLI_MAP(type, member.map), LS_CLI_WORKER_COUNT(type, member.workers, ""),               \
         LS_CLI_ROW(LS_CLI_INTEGER, "level", "N", type, member.level, INT32_MIN,                    \
                    "the net's level, for its include and exclude rules; default: 0"),              \
         LS_CLI_ROW(LS_CLI_LIST, "stage", "NAME", type, member.stages, 0,                           \

@@ -59,6 +59,10 @@ struct ls_cli_option {
 #define LS_CLI_DEVICE(type, member)                                                                \
     LS_CLI_ROW(LS_CLI_TEXT, "device", "NAME", type, member, 0,                                     \
                "what computes: one of those that lockstep --version lists; default: cpu")
+#define LS_CLI_MAP(type, member)                                                                   \
+    LS_CLI_ROW(LS_CLI_TEXT, "map", "MAP", type, member, 0,                                         \
+               "names of weights of another program: gpt2, bert, vit, torchvision, or\n"           \
+               "a file (docs/weights.md)")
 #define LS_CLI_JSON(type, member)                                                                  \
     LS_CLI_ROW(LS_CLI_FLAG, "json", NULL, type, member, 0, "one JSON object instead")
 

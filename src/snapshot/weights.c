@@ -40,6 +40,11 @@ void ls_weights_free(struct ls_weights *weights)
     ls_free(weights->notes);
     ls_free(weights->path);
     ls_file_unmap(&weights->file);
+    if (weights->origin != NULL) {
+        ls_renamed_free(&weights->origin->renamed);
+        ls_weight_shards_free(&weights->origin->shards);
+        ls_free(weights->origin);
+    }
     *weights = (struct ls_weights){0};
 }
 
@@ -163,7 +168,8 @@ int ls_weights_read(const char *path, enum ls_weights_set set, struct ls_weights
     *weights = (struct ls_weights){.path = ls_copy_string(path)};
     if (weights->path == NULL)
         return ls_fail_memory(error, path);
-    int status = read_content(path, set, weights, error);
+    int status = ls_weight_shards_is_index(path) ? ls_weights_from_index(path, set, weights, error)
+                                                 : read_content(path, set, weights, error);
     if (status != 0)
         ls_weights_free(weights);
     return status;

@@ -7,6 +7,7 @@
  *     of the tensor <name>, and names that begin with "state." are no weights.
  *   - caffemodel: a NetParameter in binary form with layers of any age (`layer`, V1 `layers`, and
  *     V0 within these), blobs with a shape or with the four legacy extents, floats or doubles.
+ *   - an index of safetensors (".index.json"), whose files lie beside it.
  *   - HDF5, as Caffe writes it with snapshot_format: HDF5: arrays "/data/<layer>/<n>" (blob n).
  * ls_weights_apply gives them to a net by layer name, by the rules of Caffe.
  *
@@ -41,6 +42,8 @@ struct ls_weight_blob {
 
 enum { LS_BLOBS_MAX = 64 }; /* of a layer */
 
+struct ls_weights_origin;
+
 struct ls_weight_layer {
     char *name;
     struct ls_weight_blob *blobs;
@@ -59,6 +62,8 @@ struct ls_weights {
     struct ls_note *notes; /* of a safetensors file; see ls_weights_note */
     size_t note_count;
     bool averaged; /* these are the moving averages */
+    /* What blobs without a copy are in, besides `file`; NULL: nothing. Owned. */
+    struct ls_weights_origin *origin;
 };
 
 /* Which weights to take from a snapshot that has two sets. */
@@ -71,6 +76,11 @@ enum ls_weights_set {
 /* Reads all weights of `path`. On failure *weights is empty. */
 int ls_weights_read(const char *path, enum ls_weights_set set, struct ls_weights *weights,
                     struct ls_error *error);
+/* As ls_weights_read, for safetensors with the names of another program: `map` (see
+ * snapshot/weight_map.h) says what they are here; NULL: they are ours. What the map does not know
+ * is `unused`. */
+int ls_weights_read_mapped(const char *path, enum ls_weights_set set, const char *map,
+                           struct ls_weights *weights, struct ls_error *error);
 void ls_weights_free(struct ls_weights *weights); /* leaves it empty */
 
 /* A note of the snapshot that the weights came from (class names ...), or NULL. */

@@ -139,7 +139,8 @@ static int check_numbers(const struct ls_weights *weights, const struct ls_weigh
 /* What was read of a blob that lies in the file is not kept in memory. */
 static void forget(const struct ls_weights *weights, const struct ls_weight_blob *blob)
 {
-    if (blob->copy == NULL)
+    const unsigned char *at = (const unsigned char *)blob->data, *begin = weights->file.data;
+    if (blob->copy == NULL && begin != NULL && at >= begin && at < begin + weights->file.size)
         ls_file_forget(&weights->file, blob->data,
                        ls_layout_bytes(&ls_layout_plain, &blob->shape, LS_F32));
 }

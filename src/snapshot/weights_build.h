@@ -4,7 +4,19 @@
 #define LS_SNAPSHOT_WEIGHTS_BUILD_H
 
 #include "base/wire.h"
+#include "snapshot/weight_rename.h"
+#include "snapshot/weight_shards.h"
 #include "snapshot/weights.h"
+
+/* Files that weights came from, and what was made of their tensors. */
+struct ls_weights_origin {
+    struct ls_weight_shards shards;
+    struct ls_renamed renamed;
+};
+
+/* Fills weights from an index of safetensors. */
+int ls_weights_from_index(const char *path, enum ls_weights_set set, struct ls_weights *weights,
+                          struct ls_error *error);
 
 /* Appends a layer and takes `name`, also on failure. */
 int ls_weights_add_layer(struct ls_weights *weights, char *name, struct ls_error *error);

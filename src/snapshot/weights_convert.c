@@ -9,6 +9,8 @@
 #include "snapshot/archive.h"
 #include "snapshot/caffemodel.h"
 #include "snapshot/caffemodel_hdf5.h"
+#include "snapshot/weight_rename.h"
+#include "snapshot/weight_shards.h"
 #include "snapshot/weights.h"
 
 static const char model_hint[] = "give the net's definition with --model";
@@ -212,34 +214,119 @@ static int write_safetensors(const struct ls_weights *weights, const char *to,
 
 /* ---- All of it ------------------------------------------------------------------------------- */
 
-static void tell_unused(const struct ls_weights *weights,
-                        void (*tell)(void *user, const char *line), void *user)
+static void tell_left_out(const char *path, const char *why, char *const *names, size_t count,
+                          void (*tell)(void *user, const char *line), void *user)
 {
     struct ls_text line = {0};
-    if (tell == NULL || weights->unused_count == 0)
+    if (tell == NULL || count == 0)
         return;
-    ls_text_format(&line, "%s: left out, because they are no layer's:", weights->path);
-    for (size_t i = 0; i < weights->unused_count && i < 20; i++)
-        ls_text_format(&line, "%s '%s'", i > 0 ? "," : "", weights->unused[i]);
-    if (weights->unused_count > 20)
-        ls_text_format(&line, " and %zu more", weights->unused_count - 20);
+    ls_text_format(&line, "%s: left out, because %s:", path, why);
+    for (size_t i = 0; i < count && i < 20; i++)
+        ls_text_format(&line, "%s '%s'", i > 0 ? "," : "", names[i]);
+    if (count > 20)
+        ls_text_format(&line, " and %zu more", count - 20);
     if (!line.failed)
         tell(user, line.data);
     ls_text_free(&line);
 }
 
-int ls_weights_convert(const char *from, const char *to, void (*tell)(void *user, const char *line),
-                       void *user, struct ls_error *error)
+static int check_name(enum ls_weights_format format, const char *to, struct ls_error *error)
+{
+    if (format != LS_WEIGHTS_UNKNOWN)
+        return 0;
+    return ls_fail(error, LOCKSTEP_USAGE, to, "let it end in .caffemodel, .h5 or .safetensors",
+                   "is a name that does not say which format is wanted");
+}
+
+int ls_weights_convert(const char *from, const char *to, const char *map,
+                       void (*tell)(void *user, const char *line), void *user,
+                       struct ls_error *error)
 {
     enum ls_weights_format format = ls_weights_format(to);
     struct ls_weights weights = {0};
-    if (format == LS_WEIGHTS_UNKNOWN)
-        return ls_fail(error, LOCKSTEP_USAGE, to, "let it end in .caffemodel, .h5 or .safetensors",
-                       "is a name that does not say which format is wanted");
-    LS_TRY(ls_weights_read(from, LS_WEIGHTS_BEST, &weights, error));
-    tell_unused(&weights, tell, user);
+    LS_TRY(check_name(format, to, error));
+    LS_TRY(ls_weights_read_mapped(from, LS_WEIGHTS_BEST, map, &weights, error));
+    tell_left_out(from, map != NULL ? "the map does not know them" : "they are no layer's",
+                  weights.unused, weights.unused_count, tell, user);
     int status = format == LS_WEIGHTS_SAFETENSORS ? write_safetensors(&weights, to, error)
                                                   : write_caffe(&weights, to, format, error);
     ls_weights_free(&weights);
+    return status;
+}
+
+/* ---- To the names of a family ---------------------------------------------------------------- */
+
+/* The blobs of weights as tensors with our names, "layer.blob". */
+static int add_all(const struct ls_weights *weights, struct ls_archive *archive,
+                   struct ls_error *error)
+{
+    for (size_t i = 0; i < weights->layer_count; i++)
+        for (int b = 0; b < weights->layers[i].blob_count; b++)
+            if (weights->layers[i].blobs[b].present)
+                LS_TRY(add_tensor(weights, &weights->layers[i], b, archive, error));
+    return 0;
+}
+
+/* What readers in Python ask for: the program whose order of axes the tensors have. */
+static int write_renamed(struct ls_renamed *renamed, const char *to, struct ls_error *error)
+{
+    LS_TRY(ls_archive_add_note(&renamed->archive, "format", "pt", error));
+    return ls_archive_write(&renamed->archive, to, error);
+}
+
+static int convert_back(const struct ls_weight_map *map, const char *from, const char *to,
+                        void (*tell)(void *user, const char *line), void *user,
+                        struct ls_error *error)
+{
+    struct ls_weights weights = {0};
+    struct ls_archive ours = {0};
+    struct ls_renamed renamed = {0};
+    if (ls_weights_format(to) != LS_WEIGHTS_SAFETENSORS)
+        return ls_fail(error, LOCKSTEP_USAGE, to, "let it end in .safetensors",
+                       "names of other programs are written as safetensors only");
+    LS_TRY(ls_weights_read(from, LS_WEIGHTS_BEST, &weights, error));
+    int status = add_all(&weights, &ours, error);
+    if (status == 0)
+        status =
+            ls_weights_rename(map, true, ours.tensors, ours.tensor_count, from, &renamed, error);
+    if (status == 0)
+        status = write_renamed(&renamed, to, error);
+    if (status == 0)
+        tell_left_out(from, "the map does not know them", renamed.left_out, renamed.left_out_count,
+                      tell, user);
+    ls_renamed_free(&renamed);
+    ls_archive_free(&ours);
+    ls_weights_free(&weights);
+    return status;
+}
+
+/* Whether a file has our names. What is no safetensors file is ours: a caffemodel. */
+static int has_our_names(const struct ls_weight_map *map, const char *from, bool *ours,
+                         struct ls_error *error)
+{
+    struct ls_weight_shards shards;
+    *ours = true;
+    if (ls_weights_format(from) == LS_WEIGHTS_CAFFEMODEL ||
+        ls_weights_format(from) == LS_WEIGHTS_HDF5)
+        return 0;
+    LS_TRY(ls_weight_shards_read(from, &shards, error));
+    *ours = ls_weights_are_ours(map, shards.tensors, shards.tensor_count);
+    ls_weight_shards_free(&shards);
+    return 0;
+}
+
+int ls_weights_convert_names(const char *from, const char *to, const char *map,
+                             void (*tell)(void *user, const char *line), void *user,
+                             struct ls_error *error)
+{
+    struct ls_weight_map rules;
+    bool ours = false;
+    LS_TRY(check_name(ls_weights_format(to), to, error));
+    LS_TRY(ls_weight_map_read(map, &rules, error));
+    int status = has_our_names(&rules, from, &ours, error);
+    if (status == 0)
+        status = ours ? convert_back(&rules, from, to, tell, user, error)
+                      : ls_weights_convert(from, to, map, tell, user, error);
+    ls_weight_map_free(&rules);
     return status;
 }

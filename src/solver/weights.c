@@ -27,8 +27,9 @@ struct intake {
     size_t count, capacity;
     void (*say)(void *user, const char *line);
     void *user;
-    bool part;   /* the graphs lack layers that their net has: files may have them, too */
-    bool *given; /* by target: some file has its layer; NULL: layers may keep their values */
+    const char *map; /* of names; NULL: ours */
+    bool part;       /* the graphs lack layers that their net has: files may have them, too */
+    bool *given;     /* by target: some file has its layer; NULL: layers may keep their values */
     struct ls_error *error;
 };
 
@@ -149,7 +150,7 @@ static int take_file(struct intake *intake, const char *file, char **classes)
 {
     struct ls_weights weights = {0};
     struct ls_weights_report report = {0};
-    LS_TRY(ls_weights_read(file, LS_WEIGHTS_BEST, &weights, intake->error));
+    LS_TRY(ls_weights_read_mapped(file, LS_WEIGHTS_BEST, intake->map, &weights, intake->error));
     int status = ls_weights_apply(&weights, intake->targets, intake->count, &report, intake->error);
     if (status == 0 && report.stored == 0 && (intake->given == NULL || intake->count > 0))
         status = ls_fail(intake->error, LOCKSTEP_WEIGHTS, file,
@@ -158,6 +159,9 @@ static int take_file(struct intake *intake, const char *file, char **classes)
     if (status == 0 && intake->given != NULL)
         note_given(intake, &report);
     if (status == 0) {
+        if (intake->map != NULL)
+            say_list(intake, file, "ignored, because the map does not know them:",
+                     (const char *const *)weights.unused, weights.unused_count);
         if (!intake->part)
             say_list(intake, file, "ignored, because the net does not have them:", report.ignored,
                      report.ignored_count);
@@ -179,12 +183,16 @@ static int take_file(struct intake *intake, const char *file, char **classes)
 }
 
 int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs, size_t count,
-                    const char *files, enum ls_weights_use use,
+                    const char *files, const char *map, enum ls_weights_use use,
                     void (*say)(void *user, const char *line), void *user, char **classes,
                     struct ls_error *error)
 {
-    struct intake intake = {
-        .store = store, .say = say, .user = user, .part = use == LS_WEIGHTS_PART, .error = error};
+    struct intake intake = {.store = store,
+                            .say = say,
+                            .user = user,
+                            .map = map,
+                            .part = use == LS_WEIGHTS_PART,
+                            .error = error};
     const bool all = use != LS_WEIGHTS_TRAIN;
     char *list = ls_copy_string(files), *rest = list;
     int status = list == NULL ? ls_fail_memory(error, "weights") : 0;
@@ -228,7 +236,8 @@ static int share_weights(struct ls_trainer *trainer, int status, struct ls_error
     return ls_state_hand_out(trainer, &reader, error);
 }
 
-static int load_files(struct ls_trainer *trainer, const char *files, struct ls_error *error)
+static int load_files(struct ls_trainer *trainer, const char *files, const char *map,
+                      struct ls_error *error)
 {
     if (trainer->comm->rank != 0)
         return 0;
@@ -238,16 +247,17 @@ static int load_files(struct ls_trainer *trainer, const char *files, struct ls_e
     graphs[0] = ls_net_graph(trainer->train);
     for (size_t i = 0; i < trainer->test_count; i++)
         graphs[i + 1] = ls_net_graph(trainer->tests[i].net);
-    int status = ls_load_weights(trainer->store, graphs, trainer->test_count + 1, files,
+    int status = ls_load_weights(trainer->store, graphs, trainer->test_count + 1, files, map,
                                  LS_WEIGHTS_TRAIN, notice, trainer, NULL, error);
     ls_free(graphs);
     return status;
 }
 
-int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struct ls_error *error)
+int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, const char *map,
+                            struct ls_error *error)
 {
     ls_progress_hear(ls_state_note_piece, trainer);
-    int status = load_files(trainer, files, error);
+    int status = load_files(trainer, files, map, error);
     ls_progress_hear(NULL, NULL);
     LS_TRY(share_weights(trainer, status, error));
     ls_thread_pool_enter(trainer->engine->pool);

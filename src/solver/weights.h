@@ -6,9 +6,11 @@
 #include "engine/engine.h"
 #include "solver/trainer.h"
 
-/* Weights that a training starts from: files separated by commas, later ones over earlier ones. All
- * ranks call it; only rank 0 needs to see the files. */
-int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struct ls_error *error);
+/* Weights that a training starts from: files separated by commas, later ones over earlier ones,
+ * with names that `map` knows (NULL: ours). All ranks call it; only rank 0 needs to see the files.
+ */
+int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, const char *map,
+                            struct ls_error *error);
 /* What weights are read for. */
 enum ls_weights_use {
     LS_WEIGHTS_TRAIN,   /* layers that no file has keep their values */
@@ -17,11 +19,12 @@ enum ls_weights_use {
 };
 
 /* Stores the weights of `files` (separated by commas, later ones over earlier ones) into the
- * parameters of the nets whose graphs are given, by layer name. `say` (may be NULL) gets a line for
- * each layer that was ignored or kept; `classes` (may be NULL) the class names that the last file
- * has, one a line, owned by the caller. Views are not refreshed. */
+ * parameters of the nets whose graphs are given, by layer name, or by what `map` (may be NULL)
+ * makes of the names in the files. `say` (may be NULL) gets a line for each layer that was ignored
+ * or kept; `classes` (may be NULL) the class names that the last file has, one a line, owned by the
+ * caller. Views are not refreshed. */
 int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs, size_t count,
-                    const char *files, enum ls_weights_use use,
+                    const char *files, const char *map, enum ls_weights_use use,
                     void (*say)(void *user, const char *line), void *user, char **classes,
                     struct ls_error *error);
 

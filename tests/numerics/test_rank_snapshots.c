@@ -118,7 +118,7 @@ static int run_leg(struct rank *rank, struct ls_trainer *trainer)
     if (leg->resume != NULL)
         LS_TRY(ls_trainer_resume(trainer, rank->rank == 0 ? leg->resume : nothing, rank->error));
     if (leg->weights != NULL)
-        LS_TRY(ls_trainer_load_weights(trainer, rank->rank == 0 ? leg->weights : nothing,
+        LS_TRY(ls_trainer_load_weights(trainer, rank->rank == 0 ? leg->weights : nothing, NULL,
                                        rank->error));
     while (trainer->iteration < leg->until)
         LS_TRY(ls_trainer_update(trainer, rank->error));

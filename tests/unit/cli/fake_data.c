@@ -91,6 +91,15 @@ int lockstep_convert_weights(const char *from, const char *to,
     return fake_answer(fake.convert_status, error);
 }
 
+int lockstep_convert_weight_names(const char *from, const char *to, const char *map,
+                                  void (*tell)(void *user, const char *line), void *user,
+                                  struct lockstep_error *error)
+{
+    fake_note("convert_weight_names(%s|%s|%s) ", from, to, map);
+    tell(user, "a line");
+    return fake_answer(fake.convert_status, error);
+}
+
 void lockstep_prune_options_init(struct lockstep_prune_options *options)
 {
     *options = (struct lockstep_prune_options){.struct_size = sizeof *options};

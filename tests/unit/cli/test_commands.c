@@ -142,6 +142,9 @@ static void test_convert_weights(void **state)
     assert_string_equal(out, "Wrote the weights to b.h5\n");
     assert_string_equal(messages, "lockstep: a line\n");
     fake_reset();
+    assert_int_equal(RUN("convert-weights", "--map", "gpt2", "a", "b"), 0);
+    assert_string_equal(fake.calls, "convert_weight_names(a|b|gpt2) ");
+    fake_reset();
     assert_int_equal(RUN("convert-weights", "--model", "m", "a", "b"), 0);
     assert_non_null(strstr(fake.calls, "save(b) "));
     fake_reset();

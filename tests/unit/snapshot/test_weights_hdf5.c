@@ -163,7 +163,7 @@ static int convert(const char *from, const char *to, char *line, struct ls_error
 {
     ls_error_clear(error);
     line[0] = '\0';
-    return ls_weights_convert(from, to, take_line, line, error);
+    return ls_weights_convert(from, to, NULL, take_line, line, error);
 }
 
 /* Around through all formats, and back at the same bytes. */
