@@ -8,6 +8,7 @@
 #include "ops/cpu/activation.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/tiles.h"
+#include "ops/cpu/vector/activation.h"
 #include "ops/cpu/vector/elementwise.h"
 
 #include <string.h>
@@ -89,11 +90,14 @@ static void differentiate(const struct ls_glu_attr *attr, const float *dy, const
 {
     float f[LS_TILE], product[LS_TILE];
     const bool keeps_x = ls_activation_keeps_x(&attr->gate);
-    if (dvalue != NULL || (!attr->linear && !keeps_x))
+    const bool at_once = dvalue != NULL && dgate != NULL && !attr->linear && keeps_x;
+    if (!at_once && (dvalue != NULL || (!attr->linear && !keeps_x)))
         apply(attr, gate, f, count);
     if (dgate != NULL) {
         ls_vector_elementwise()->multiply(dy, value, product, count);
-        if (attr->linear)
+        if (at_once)
+            ls_vector_activation()->both(&attr->gate, product, gate, f, dgate, count);
+        else if (attr->linear)
             memcpy(dgate, product, count * sizeof *dgate);
         else
             ls_activation_run_backward(&attr->gate, product, keeps_x ? gate : f, dgate, count);

@@ -14,6 +14,8 @@
 typedef void forward_lanes(const struct ls_activation_attr *attr, const float *x, float *y);
 typedef void backward_lanes(const struct ls_activation_attr *attr, const float *dy,
                             const float *given, float *dx);
+typedef void both_lanes(const struct ls_activation_attr *attr, const float *dy, const float *x,
+                        float *y, float *dx);
 
 static inline __attribute__((always_inline)) void each(forward_lanes *function,
                                                        const struct ls_activation_attr *attr,
@@ -42,6 +44,24 @@ each_backward(backward_lanes *function, const struct ls_activation_attr *attr, c
         memcpy(rest, dy + i, (n - i) * sizeof *dy);
         memcpy(rest_given, given + i, (n - i) * sizeof *given);
         function(attr, rest, rest_given, rest);
+        memcpy(dx + i, rest, (n - i) * sizeof *dx);
+    }
+}
+
+static inline __attribute__((always_inline)) void each_both(both_lanes *function,
+                                                            const struct ls_activation_attr *attr,
+                                                            const float *dy, const float *x,
+                                                            float *y, float *dx, size_t n)
+{
+    size_t i = 0;
+    for (; i + LS_LANES <= n; i += LS_LANES)
+        function(attr, dy + i, x + i, y + i, dx + i);
+    if (i < n) {
+        float rest[LS_LANES] = {0}, rest_x[LS_LANES] = {0}, rest_y[LS_LANES];
+        memcpy(rest, dy + i, (n - i) * sizeof *dy);
+        memcpy(rest_x, x + i, (n - i) * sizeof *x);
+        function(attr, rest, rest_x, rest_y, rest);
+        memcpy(y + i, rest_y, (n - i) * sizeof *y);
         memcpy(dx + i, rest, (n - i) * sizeof *dx);
     }
 }
@@ -98,17 +118,32 @@ static inline void swish(const struct ls_activation_attr *attr, const float *x, 
     LANES(i) y[i] = x[i] / divisor[i];
 }
 
-/* With s = sigmoid(slope x): dx = dy (s + slope x s (1 - s)). */
-static inline void swish_backward(const struct ls_activation_attr *attr, const float *dy,
-                                  const float *x, float *dx)
+/* With s = sigmoid(slope x), the inverse of the divisor: dx = dy (s + slope x s (1 - s)). */
+static inline void swish_slopes(const struct ls_activation_attr *attr, const float *divisor,
+                                const float *dy, const float *x, float *dx)
 {
-    float divisor[LS_LANES];
-    lanes_divisor(attr->slope, x, divisor);
     LANES(i)
     {
         float s = 1.0F / divisor[i], along = attr->slope * x[i] * s;
         dx[i] = dy[i] * (s + along * (1.0F - s));
     }
+}
+
+static inline void swish_backward(const struct ls_activation_attr *attr, const float *dy,
+                                  const float *x, float *dx)
+{
+    float divisor[LS_LANES];
+    lanes_divisor(attr->slope, x, divisor);
+    swish_slopes(attr, divisor, dy, x, dx);
+}
+
+static inline void swish_both(const struct ls_activation_attr *attr, const float *dy,
+                              const float *x, float *y, float *dx)
+{
+    float divisor[LS_LANES];
+    lanes_divisor(attr->slope, x, divisor);
+    LANES(i) y[i] = x[i] / divisor[i];
+    swish_slopes(attr, divisor, dy, x, dx);
 }
 
 /* Distances of 16 numbers from 0, and exp of their exponents (device/gelu.h). */
@@ -133,6 +168,16 @@ static inline void gelu_backward(const struct ls_activation_attr *attr, const fl
     float distance[LS_LANES], power[LS_LANES];
     (void)attr;
     lanes_gelu(x, distance, power);
+    LANES(i) dx[i] = dy[i] * ls_gelu_slope(x[i], distance[i], power[i]);
+}
+
+static inline void gelu_both(const struct ls_activation_attr *attr, const float *dy, const float *x,
+                             float *y, float *dx)
+{
+    float distance[LS_LANES], power[LS_LANES];
+    (void)attr;
+    lanes_gelu(x, distance, power);
+    LANES(i) y[i] = ls_gelu(x[i], distance[i], power[i]);
     LANES(i) dx[i] = dy[i] * ls_gelu_slope(x[i], distance[i], power[i]);
 }
 
@@ -296,6 +341,14 @@ static inline void threshold(const struct ls_activation_attr *attr, const float 
     }
 }
 
+/* Two exponentials: those behind the bound of the derivative are others. */
+static inline void gelu_tanh_both(const struct ls_activation_attr *attr, const float *dy,
+                                  const float *x, float *y, float *dx)
+{
+    gelu_tanh(attr, x, y);
+    gelu_tanh_backward(attr, dy, x, dx);
+}
+
 static void activation_forward(const struct ls_activation_attr *attr, const float *x, float *y,
                                size_t n)
 {
@@ -380,7 +433,19 @@ static void activation_backward(const struct ls_activation_attr *attr, const flo
     }
 }
 
+static void activation_both(const struct ls_activation_attr *attr, const float *dy, const float *x,
+                            float *y, float *dx, size_t n)
+{
+    if (attr->function == LS_SWISH)
+        each_both(swish_both, attr, dy, x, y, dx, n);
+    else if (attr->function == LS_GELU)
+        each_both(gelu_both, attr, dy, x, y, dx, n);
+    else
+        each_both(gelu_tanh_both, attr, dy, x, y, dx, n);
+}
+
 const struct ls_vector_activation LS_ISA_NAME(ls_vector_activation) = {
     .forward = activation_forward,
     .backward = activation_backward,
+    .both = activation_both,
 };

@@ -15,6 +15,10 @@ struct ls_vector_activation {
     /* dx = dy f'(x); `given` is y or x. */
     void (*backward)(const struct ls_activation_attr *attr, const float *dy, const float *given,
                      float *dx, size_t n);
+    /* Both, to the bit, with few exponentials: y = f(x) and dx = dy f'(x), of SWISH, GELU and
+     * GELU_TANH alone. y is apart from the others; dx may be dy. */
+    void (*both)(const struct ls_activation_attr *attr, const float *dy, const float *x, float *y,
+                 float *dx, size_t n);
 };
 LS_VECTOR_TABLES(ls_vector_activation)
 
