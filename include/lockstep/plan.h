@@ -94,6 +94,15 @@ struct lockstep_plan_net {
     int any_processor; /* every x86-64 gives the same bits: all products are of BF16 or PORTABLE */
 };
 
+/* A parameter that training changes, and the settings of its group (the solver's param_group). */
+struct lockstep_plan_parameter {
+    const char *name;  /* "conv1.weight" */
+    const char *group; /* "the rest" where no param_group matches */
+    const char *type;  /* of the solver: "AdamW" */
+    double rate;       /* what the rate of lr_policy is multiplied by, all multipliers included */
+    double decay;      /* weight decay, too */
+};
+
 /* Where memory goes, in bytes. */
 struct lockstep_plan_memory {
     int workers, stashes;    /* stashes: micro-batches that keep something across sync points */
@@ -127,6 +136,13 @@ LOCKSTEP_API size_t lockstep_plan_net_count(const struct lockstep_plan *plan);
 /* In a training net 0 is the train net, test nets follow. NULL where there is no net `index`. */
 LOCKSTEP_API const struct lockstep_plan_net *lockstep_plan_net(const struct lockstep_plan *plan,
                                                                size_t index);
+/* The parameters that training changes, in the net's order; 0 of them in the plan of a test, and
+ * NULL where there is no parameter `index`. */
+LOCKSTEP_API size_t lockstep_plan_parameter_count(const struct lockstep_plan *plan);
+LOCKSTEP_API const struct lockstep_plan_parameter *
+lockstep_plan_parameter(const struct lockstep_plan *plan, size_t index);
+/* How many groups the solver makes of them: 1 where it has no param_group, 0 in that of a test. */
+LOCKSTEP_API size_t lockstep_plan_group_count(const struct lockstep_plan *plan);
 /* The largest batch of net `index` that fits `memory`, with the micro_batch that it has: of the
  * train net while training, of a test net when that is tested alone. 0: none does. *bounded is 0
  * where memory does not limit it, and *batch is the largest that there can be then. A net that

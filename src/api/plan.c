@@ -90,6 +90,29 @@ static void tell_warnings(const char *const *warnings, size_t count, const struc
     ls_ignored_tell(fit->nets, fit->count, options->warn, options->user);
 }
 
+/* The parameters that are trained, each with the settings of its group. */
+static int show_parameters(struct lockstep_plan *plan, struct ls_error *error)
+{
+    const struct ls_parameter_set *set = plan->trainer->parameters;
+    plan->parameters = ls_alloc(set->count + 1, sizeof *plan->parameters);
+    if (plan->parameters == NULL)
+        return ls_fail_memory(error, "a plan");
+    for (size_t i = 0; i < set->count; i++) {
+        const struct ls_parameter *parameter = set->items[i];
+        if (!parameter->trained)
+            continue;
+        const struct ls_group *group = ls_group_of(plan->trainer->groups, parameter);
+        plan->parameters[plan->parameter_count++] = (struct lockstep_plan_parameter){
+            .name = parameter->name,
+            .group = group->name,
+            .type = group->type,
+            .rate = group->rate * (double)group->lr_mult * (double)parameter->lr_mult,
+            .decay =
+                (double)group->decay * (double)group->decay_mult * (double)parameter->decay_mult};
+    }
+    return 0;
+}
+
 static int plan_training(struct lockstep_plan *plan, const struct lockstep_plan_options *options,
                          struct ls_error *error)
 {
@@ -103,6 +126,7 @@ static int plan_training(struct lockstep_plan *plan, const struct lockstep_plan_
     show_memory(plan, &plan->trainer->forecast, options->memory);
     tell_warnings(plan->trainer->definition->warning, plan->trainer->definition->warning_count,
                   &fit, options);
+    LS_TRY(show_parameters(plan, error));
     return show_nets(plan, &fit, error);
 }
 
@@ -190,6 +214,7 @@ void lockstep_plan_free(struct lockstep_plan *plan)
     for (size_t i = 0; i < plan->net_count; i++)
         ls_plan_rows_free(&plan->nets[i]);
     ls_free(plan->nets);
+    ls_free(plan->parameters);
     ls_trainer_free(plan->trainer);
     lockstep_model_free(plan->model);
     lockstep_solver_free(plan->solver);
@@ -209,6 +234,22 @@ size_t lockstep_plan_net_count(const struct lockstep_plan *plan)
 const struct lockstep_plan_net *lockstep_plan_net(const struct lockstep_plan *plan, size_t index)
 {
     return index < plan->net_count ? &plan->nets[index].shown : NULL;
+}
+
+size_t lockstep_plan_parameter_count(const struct lockstep_plan *plan)
+{
+    return plan->parameter_count;
+}
+
+const struct lockstep_plan_parameter *lockstep_plan_parameter(const struct lockstep_plan *plan,
+                                                              size_t index)
+{
+    return index < plan->parameter_count ? &plan->parameters[index] : NULL;
+}
+
+size_t lockstep_plan_group_count(const struct lockstep_plan *plan)
+{
+    return plan->trainer != NULL ? plan->trainer->groups->count : 0;
 }
 
 /* ---- The largest batch ----------------------------------------------------------------------- */

@@ -45,7 +45,7 @@ static void add_learned(const struct ls_layer *layer, const struct ls_view_set *
         if (!blob->trained || !store->training)
             continue;
         row->gradients += ls_gradient_bytes(blob);
-        row->state += bytes * (size_t)(store->histories + (store->average ? 1 : 0));
+        row->state += bytes * (size_t)ls_store_arrays(store, blob);
     }
 }
 

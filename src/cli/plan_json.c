@@ -106,6 +106,22 @@ static void put_memory(struct ls_json_writer *json, const struct lockstep_plan_m
     ls_json_close(json, '}');
 }
 
+static void put_parameters(struct ls_json_writer *json, const struct lockstep_plan *plan)
+{
+    ls_json_open(json, "parameters", '[');
+    for (size_t i = 0; i < lockstep_plan_parameter_count(plan); i++) {
+        const struct lockstep_plan_parameter *parameter = lockstep_plan_parameter(plan, i);
+        ls_json_open(json, NULL, '{');
+        ls_json_string(json, "name", parameter->name);
+        ls_json_string(json, "group", parameter->group);
+        ls_json_string(json, "type", parameter->type);
+        ls_json_number(json, "rate", parameter->rate);
+        ls_json_number(json, "weight_decay", parameter->decay);
+        ls_json_close(json, '}');
+    }
+    ls_json_close(json, ']');
+}
+
 void ls_cli_put_plan_json(const struct lockstep_plan *plan, const struct ls_cli_largest *largest)
 {
     struct ls_json_writer json = {.stream = stdout};
@@ -115,6 +131,7 @@ void ls_cli_put_plan_json(const struct lockstep_plan *plan, const struct ls_cli_
     for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)
         put_net(&json, lockstep_plan_net(plan, i), largest != NULL ? &largest[i] : NULL);
     ls_json_close(&json, ']');
+    put_parameters(&json, plan);
     ls_json_close(&json, '}');
     putchar('\n');
 }

@@ -257,10 +257,27 @@ static void put_warnings(const struct lockstep_plan_net *net)
     }
 }
 
+/* Which parameter is of which group, where the solver makes some. */
+static void put_groups(const struct lockstep_plan *plan)
+{
+    if (lockstep_plan_group_count(plan) < 2)
+        return;
+    printf("%-*s %-*s %-10s %10s %12s\n", 2 * NAME - 12, "parameter", NAME, "group", "type",
+           "rate x", "weight decay");
+    for (size_t i = 0; i < lockstep_plan_parameter_count(plan); i++) {
+        const struct lockstep_plan_parameter *parameter = lockstep_plan_parameter(plan, i);
+        ls_cli_put_name(parameter->name, 2 * NAME - 12);
+        ls_cli_put_name(parameter->group, NAME);
+        printf("%-10s %10.6g %12.6g\n", parameter->type, parameter->rate, parameter->decay);
+    }
+    putchar('\n');
+}
+
 void ls_cli_put_plan(const struct lockstep_plan *plan, const struct ls_cli_largest *largest)
 {
     for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)
         put_net(lockstep_plan_net(plan, i));
+    put_groups(plan);
     put_memory(lockstep_plan_memory(plan));
     if (largest != NULL)
         put_largest(plan, largest);

@@ -73,13 +73,18 @@ const struct ls_device_sums ls_plain_sums = {
 
 /* ---- Update rules ---- */
 
+static float sign_of(float x)
+{
+    return x > 0 ? 1.0F : x < 0 ? -1.0F : 0.0F;
+}
+
 /* One element by the formulas of device/update.h, in fp32. */
 static void update_element(const struct ls_update_rule *rule, float t, float *w, float *h, float *k)
 {
     const float mu = rule->momentum, b2 = rule->momentum2, r = rule->rate;
-    const float sign = *w > 0 ? 1.0F : *w < 0 ? -1.0F : 0.0F, before = *h;
+    const float sign = sign_of(*w), before = *h;
     float g = t * rule->gradient_scale;
-    if (rule->kind != LS_UPDATE_ADAMW && rule->decay != 0)
+    if (!ls_update_decouples(rule->kind) && rule->decay != 0)
         g = g + rule->decay * (rule->l1 ? sign : *w);
     switch (rule->kind) {
     case LS_UPDATE_SGD:
@@ -105,6 +110,10 @@ static void update_element(const struct ls_update_rule *rule, float t, float *w,
         *k = mu * *k + (1 - mu) * (g * g);
         *w = *w - r * g;
         break;
+    case LS_UPDATE_LION:
+        *w = *w - (r * sign_of(mu * *h + (1 - mu) * g) + r * rule->decay * *w);
+        *h = b2 * *h + (1 - b2) * g;
+        break;
     default: /* ADAM, ADAMW */
         LS_ASSERT(k != NULL);
         *h = mu * *h + (1 - mu) * g;
@@ -114,18 +123,62 @@ static void update_element(const struct ls_update_rule *rule, float t, float *w,
     }
 }
 
+/* The d of an element. */
+static float lamb_direction(const struct ls_update_rule *rule, float h, float k, float w)
+{
+    return rule->correction * (h / (sqrtf(k) + rule->delta)) + rule->decay * w;
+}
+
+/* LAMB's first pass. */
+static void lamb_look(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                      struct ls_update_seen *seen)
+{
+    const float mu = rule->momentum, b2 = rule->momentum2;
+    float *h = slice->history[0], *k = slice->history[1];
+    for (size_t i = 0; i < slice->n; i++) {
+        const float t = slice->gradient[i], g = t * rule->gradient_scale;
+        h[i] = mu * h[i] + (1 - mu) * g;
+        k[i] = b2 * k[i] + (1 - b2) * (g * g);
+        slice->direction[i] = lamb_direction(rule, h[i], k[i], slice->weight[i]);
+        seen->gradient = larger(seen->gradient, bits_of(t));
+    }
+}
+
+static void move_average(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                         size_t i)
+{
+    float *average = slice->average;
+    if (average != NULL)
+        average[i] = average[i] + (1 - rule->average_decay) * (slice->weight[i] - average[i]);
+}
+
+/* Its second one. */
+static void lamb_move(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                      struct ls_update_seen *seen)
+{
+    for (size_t i = 0; i < slice->n; i++) {
+        float *w = &slice->weight[i];
+        const float d = lamb_direction(rule, slice->history[0][i], slice->history[1][i], *w);
+        *w = *w - rule->rate * rule->trust * d;
+        move_average(rule, slice, i);
+        seen->weight = larger(seen->weight, bits_of(*w));
+    }
+}
+
 int ls_plain_update(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
                     struct ls_update_seen *seen, struct ls_error *error)
 {
     (void)error;
     *seen = (struct ls_update_seen){0};
+    if (rule->kind == LS_UPDATE_LAMB) {
+        (slice->direction != NULL ? lamb_look : lamb_move)(rule, slice, seen);
+        return 0;
+    }
     for (size_t i = 0; i < slice->n; i++) {
         float *w = &slice->weight[i], *k = slice->history[1];
         update_element(rule, slice->gradient[i], w, &slice->history[0][i],
                        k != NULL ? k + i : NULL);
-        if (slice->average != NULL)
-            slice->average[i] =
-                slice->average[i] + (1 - rule->average_decay) * (*w - slice->average[i]);
+        move_average(rule, slice, i);
         seen->gradient = larger(seen->gradient, bits_of(slice->gradient[i]));
         seen->weight = larger(seen->weight, bits_of(*w));
     }

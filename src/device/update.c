@@ -12,10 +12,16 @@ int ls_update_histories(enum ls_update_kind kind)
     case LS_UPDATE_ADADELTA:
     case LS_UPDATE_ADAM:
     case LS_UPDATE_ADAMW:
+    case LS_UPDATE_LAMB:
         return 2;
     default:
         return 1;
     }
+}
+
+bool ls_update_decouples(enum ls_update_kind kind)
+{
+    return kind >= LS_UPDATE_ADAMW;
 }
 
 /* By squaring: libm's pow may round differently on another machine. */
@@ -35,4 +41,9 @@ float ls_adam_correction(float momentum, float momentum2, int64_t t)
     if (LS_MUTANT(CORRECTION)) /* rounded once more */
         return (float)sqrt(1 - power(momentum2, t)) / (float)(1 - power(momentum, t));
     return (float)(sqrt(1 - power(momentum2, t)) / (1 - power(momentum, t)));
+}
+
+float ls_adam_delta(float delta, float momentum2, int64_t t)
+{
+    return (float)((double)delta * sqrt(1 - power(momentum2, t)));
 }

@@ -4,7 +4,7 @@
  * rate, g the gradient, w the weight, h and k the two histories, mu momentum, b2 momentum2:
  *
  *     g = t * scale       t: the gradient that is given; scale < 1 where the norm was clipped
- *     L2: g = g + decay * w      L1: g = g + decay * sign(w)      ADAMW: neither
+ *     L2: g = g + decay * w      L1: g = g + decay * sign(w)      from ADAMW on: neither
  *
  *     SGD       h = mu * h + r * g
  *               w = w - h
@@ -22,11 +22,21 @@
  *               w = w - (r * correction) * (h / (sqrt(k) + delta))
  *     ADAMW     as ADAM, but
  *               w = w - ((r * correction) * (h / (sqrt(k) + delta)) + (r * decay) * w)
+ *     LION      w = w - (r * sign(mu * h + (1 - mu) * g) + (r * decay) * w)      (h: before)
+ *               h = b2 * h + (1 - b2) * g
+ *     LAMB      h and k as ADAM
+ *               d = correction * (h / (sqrt(k) + delta)) + decay * w
+ *               w = w - (r * trust) * d
  *
  *     average = average + (1 - average_decay) * (w - average)
  *
- * These are Caffe's rules (SGD ... Adam), Loshchilov and Hutter's decoupled decay (ADAMW). The
- * same bits on every instruction set, and for every way to cut a parameter into slices.
+ * These are Caffe's rules (SGD ... Adam), Loshchilov and Hutter's decoupled decay (ADAMW), Lion
+ * (Chen and others, 2023) and LAMB (You and others, 2019). The same bits on every instruction set,
+ * and for every way to cut a parameter into slices.
+ *
+ * LAMB has two passes, since its trust ratio, |w| / |d| of the whole parameter or 1 where one of
+ * them is 0, is known only when d is: the first moves h and k and writes d, the second computes d
+ * again and moves w.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DEVICE_UPDATE_H
@@ -44,6 +54,8 @@ enum ls_update_kind {
     LS_UPDATE_ADADELTA,
     LS_UPDATE_ADAM,
     LS_UPDATE_ADAMW,
+    LS_UPDATE_LION,
+    LS_UPDATE_LAMB,
     LS_UPDATE_KINDS
 };
 
@@ -51,11 +63,12 @@ enum ls_update_kind {
 struct ls_update_rule {
     enum ls_update_kind kind;
     float rate;           /* learning rate times lr_mult */
-    float momentum;       /* ADAM: the first decay rate */
-    float momentum2;      /* ADAM, ADAMW: the second decay rate */
+    float momentum;       /* ADAM, LION: the first decay rate */
+    float momentum2;      /* ADAM, ADAMW, LION, LAMB: the second decay rate */
     float delta;          /* added to roots, or under them */
     float rms_decay;      /* RMSPROP */
-    float correction;     /* ADAM, ADAMW: ls_adam_correction of the update's number */
+    float correction;     /* ADAM, ADAMW, LAMB: ls_adam_correction of the update's number */
+    float trust;          /* LAMB's second pass: the ratio of norms */
     float decay;          /* weight decay times decay_mult */
     bool l1;              /* decay by the sign of the weight */
     float gradient_scale; /* 1: not clipped */
@@ -65,22 +78,28 @@ struct ls_update_rule {
 /* A slice of a parameter. Arrays have `n` elements and do not overlap. */
 struct ls_update_slice {
     size_t n;
-    const float *gradient;
+    const float *gradient; /* not read by LAMB's second pass */
     float *weight;
     float *history[2]; /* as many as ls_update_histories says; else NULL */
+    float *direction;  /* LAMB's first pass writes d here; NULL: the second pass */
     float *average;    /* moving average of the weights, or NULL */
 };
 
 /* What an update saw: magnitudes as in device/exact.h. Merge two by their maxima. */
 struct ls_update_seen {
-    uint32_t gradient; /* largest |t| */
-    uint32_t weight;   /* largest |new weight| */
+    uint32_t gradient; /* largest |t|; of LAMB's second pass: 0 */
+    uint32_t weight;   /* largest |new weight|; of LAMB's first pass: 0 */
 };
 
 /* How many history arrays a rule needs (0 to 2); they begin as zeros. */
 int ls_update_histories(enum ls_update_kind kind);
+/* Whether weights decay by themselves, and not through their gradient. */
+bool ls_update_decouples(enum ls_update_kind kind);
 
 /* sqrt(1 - b2^t) / (1 - b1^t) for update number t >= 1, in double, rounded once. */
 float ls_adam_correction(float momentum, float momentum2, int64_t t);
+/* delta * sqrt(1 - b2^t), in the same way: added to the root before the correction, it is what
+ * delta is when it is added behind it, as PyTorch's Adam and LAMB have it. */
+float ls_adam_delta(float delta, float momentum2, int64_t t);
 
 #endif

@@ -76,7 +76,7 @@ int ls_engine_create_store(struct ls_engine *engine, struct ls_parameter_set *se
         return ls_fail_memory(error, "parameters");
     if (options->training) {
         engine->pages = ls_pages_start(engine->store);
-        LS_TRY(ls_optimizer_create(engine, &engine->optimizer, error));
+        LS_TRY(ls_optimizer_create(engine, options, &engine->optimizer, error));
         LS_TRY(ls_norms_create(engine, &engine->norms, error));
     }
     return ls_reducer_create(engine->store, engine->comm, &engine->reducer, error);

@@ -41,11 +41,11 @@ size_t ls_gradient_bytes(const struct ls_parameter *parameter)
     return ls_parameter_exchange_bytes(parameter);
 }
 
-/* Bytes of what is learned that the rank with the most of it updates: alone, all; and of what is on
- * its way to others. */
+/* Bytes of what the optimizer remembers and of averages on the rank with the most of it, alone all;
+ * and of what is on its way to others. */
 static int forecast_most_owned(const struct ls_parameter_set *set,
-                               const struct ls_store_options *store, size_t *bytes, size_t *reducer,
-                               struct ls_error *error)
+                               const struct ls_store_options *store, size_t *history,
+                               size_t *averages, size_t *reducer, struct ls_error *error)
 {
     const int ranks = store->ranks;
     struct ls_shards *shards = NULL;
@@ -59,14 +59,17 @@ static int forecast_most_owned(const struct ls_parameter_set *set,
         sums[i] = parameter->factoring.weight == NULL ? elements[i] : 0;
     }
     int status = ls_shards_create(set->count, sums, ranks, &shards, error);
-    *bytes = 0;
+    *history = *averages = 0;
     for (int r = 0; r < ranks && status == 0; r++) {
-        size_t owned = 0, begin, end;
+        size_t owned = 0, arrays = 0, begin, end;
         for (size_t i = 0; i < set->count; i++) {
             ls_shards_own(shards, (int)i, elements[i], r, &begin, &end);
-            owned += (end - begin) * ls_dtype_size(LS_F32);
+            size_t bytes = (end - begin) * ls_dtype_size(LS_F32);
+            owned += store->average ? bytes : 0;
+            arrays += bytes * (size_t)ls_store_arrays(store, set->items[i]);
         }
-        *bytes = owned > *bytes ? owned : *bytes;
+        *history = ls_room_larger(*history, arrays - owned);
+        *averages = ls_room_larger(*averages, owned);
     }
     *reducer = status == 0 ? ls_reducer_sums_bytes(shards) : 0;
     ls_shards_free(shards);
@@ -79,12 +82,12 @@ static int forecast_add_parameters(const struct ls_parameter_set *set,
                                    const struct ls_store_options *store,
                                    struct ls_forecast *forecast, struct ls_error *error)
 {
-    size_t owned = 0, reducer = 0;
+    size_t history = 0, averages = 0, reducer = 0;
     if (store->training)
-        LS_TRY(forecast_most_owned(set, store, &owned, &reducer, error));
+        LS_TRY(forecast_most_owned(set, store, &history, &averages, &reducer, error));
     forecast->gradients += reducer;
-    forecast->history += owned * (size_t)store->histories;
-    forecast->averages += store->average ? owned : 0;
+    forecast->history += history;
+    forecast->averages += averages;
     for (size_t i = 0; i < set->count; i++) {
         const struct ls_parameter *parameter = set->items[i];
         forecast->weights += ls_parameter_bytes(parameter);
@@ -206,8 +209,8 @@ void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_para
         size_t bytes = ls_parameter_plain_bytes(parameter), copies = 0;
         /* Written from where it lies, unless that is another layout, or with other ranks. */
         copies += parameter->layout != &ls_layout_plain;
-        copies += store->ranks > 1 && parameter->trained && parameter->factoring.weight == NULL &&
-                  (store->histories > 0 || store->average);
+        copies += store->ranks > 1 && parameter->factoring.weight == NULL &&
+                  ls_store_arrays(store, parameter) > 0;
         forecast->snapshot = ls_room_larger(forecast->snapshot, copies * bytes);
     }
 }
@@ -218,9 +221,7 @@ size_t ls_forecast_copy(const struct ls_parameter_set *set, const struct ls_stor
     if (store->rank != 0)
         return 0;
     for (size_t i = 0; i < set->count; i++) {
-        size_t arrays = 1;
-        if (set->items[i]->trained)
-            arrays += (size_t)store->histories + (store->average ? 1 : 0);
+        size_t arrays = 1 + (size_t)ls_store_arrays(store, set->items[i]);
         bytes += arrays * ls_parameter_plain_bytes(set->items[i]);
     }
     return bytes;

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/engine.h"
+#include "engine/lamb.h"
 #include "engine/pass.h"
 #include "engine/profiler.h"
 #include "transport/comm.h"
@@ -23,7 +24,8 @@ struct ls_optimizer {
     _Atomic uint32_t *seen;
     uint32_t *all_seen; /* by rank: the same */
     size_t parameters;
-    int *owner; /* by tile: the rank that updates it, or LS_ALL_RANKS */
+    int *owner;           /* by tile: the rank that updates it, or LS_ALL_RANKS */
+    struct ls_lamb *lamb; /* NULL: no parameter has that rule */
     const struct ls_device_memory *memory;
     float *read; /* the device's, AT_ONCE elements a worker: of a sum */
 };
@@ -39,8 +41,8 @@ static void optimizer_find_owners(const struct ls_store *store, int *owner)
     }
 }
 
-int ls_optimizer_create(const struct ls_engine *engine, struct ls_optimizer **out,
-                        struct ls_error *error)
+int ls_optimizer_create(const struct ls_engine *engine, const struct ls_store_options *options,
+                        struct ls_optimizer **out, struct ls_error *error)
 {
     const struct ls_store *store = engine->store;
     size_t count = store->set->count, ranks = (size_t)engine->comm->size;
@@ -59,7 +61,7 @@ int ls_optimizer_create(const struct ls_engine *engine, struct ls_optimizer **ou
         optimizer->owner == NULL || optimizer->read == NULL)
         return ls_fail_memory(error, "the update"); /* the engine frees it */
     optimizer_find_owners(store, optimizer->owner);
-    return 0;
+    return ls_lamb_create(engine, options, &optimizer->lamb, error);
 }
 
 void ls_optimizer_free(struct ls_optimizer *optimizer)
@@ -71,6 +73,7 @@ void ls_optimizer_free(struct ls_optimizer *optimizer)
     ls_free(optimizer->all_seen);
     ls_free(optimizer->owner);
     optimizer->memory->free(optimizer->read);
+    ls_lamb_free(optimizer->lamb);
     ls_free(optimizer);
 }
 
@@ -122,11 +125,22 @@ static int optimizer_apply(const struct update *update, int parameter, size_t be
     return 0;
 }
 
-/* One tile of a parameter. Where its gradient is exchanged as factors it is a piece of a matrix:
- * strip by strip of its columns, the gradient is multiplied out and applied. Else it is one row,
- * whose gradient is read from the sum, some elements at a time. */
-static int optimizer_update_tile(const struct update *update, const struct ls_tile *tile,
-                                 int worker, struct ls_error *error)
+/* LAMB's second pass over a tile: it reads no gradient. */
+static int optimizer_follow_direction(const struct update *update, const struct ls_tile *tile,
+                                      struct ls_update_seen *seen, struct ls_error *error)
+{
+    const struct ls_gradient_piece *piece = &tile->piece;
+    for (size_t r = 0; r < piece->rows; r++)
+        LS_TRY(optimizer_apply(update, tile->parameter, piece->begin + r * piece->row,
+                               piece->columns, NULL, seen, error));
+    return 0;
+}
+
+/* One tile of a parameter by any other rule. Where its gradient is exchanged as factors it is a
+ * piece of a matrix: strip by strip of its columns, the gradient is multiplied out and applied.
+ * Else it is one row, whose gradient is read from the sum, some elements at a time. */
+static int optimizer_apply_gradient(const struct update *update, const struct ls_tile *tile,
+                                    int worker, struct ls_update_seen *seen, struct ls_error *error)
 {
     const struct ls_store *store = update->engine->store;
     const int parameter = tile->parameter;
@@ -134,7 +148,6 @@ static int optimizer_update_tile(const struct update *update, const struct ls_ti
     const bool factored = ls_store_has_factors(store, parameter);
     const size_t strip = factored ? STRIP : tile->piece.columns;
     struct ls_profiler *profiler = ls_thread_pool_profiler(update->engine->pool);
-    struct ls_update_seen seen = {0};
     float *read = update->engine->optimizer->read + (size_t)worker * AT_ONCE;
     for (size_t at = 0; at < tile->piece.columns; at += strip) {
         struct ls_gradient_piece piece = tile->piece;
@@ -154,11 +167,11 @@ static int optimizer_update_tile(const struct update *update, const struct ls_ti
             size_t begin = piece.begin + r * piece.row, end = begin + piece.columns;
             if (factored)
                 LS_TRY(optimizer_apply(update, parameter, begin, piece.columns,
-                                       product + r * piece.columns, &seen, error));
+                                       product + r * piece.columns, seen, error));
             for (size_t n; !factored && begin < end; begin += n) {
                 n = end - begin < AT_ONCE ? end - begin : AT_ONCE;
                 LS_TRY(ls_sums_read(store->sums, parameter, begin, n, read, error));
-                LS_TRY(optimizer_apply(update, parameter, begin, n, read, &seen, error));
+                LS_TRY(optimizer_apply(update, parameter, begin, n, read, seen, error));
             }
         }
         if (profiler != NULL) {
@@ -166,9 +179,21 @@ static int optimizer_update_tile(const struct update *update, const struct ls_ti
             profiler->worker[worker].update[parameter] += ls_nanoseconds() - middle;
         }
     }
+    return 0;
+}
+
+static int optimizer_update_tile(const struct update *update, const struct ls_tile *tile,
+                                 int worker, struct ls_error *error)
+{
     struct ls_optimizer *optimizer = update->engine->optimizer;
+    struct ls_update_seen seen = {0};
+    const size_t parameter = (size_t)tile->parameter;
+    if (optimizer->rules[parameter].kind == LS_UPDATE_LAMB)
+        LS_TRY(optimizer_follow_direction(update, tile, &seen, error));
+    else
+        LS_TRY(optimizer_apply_gradient(update, tile, worker, &seen, error));
     ls_raise_to(&optimizer->seen[parameter], seen.gradient);
-    ls_raise_to(&optimizer->seen[optimizer->parameters + 1 + (size_t)parameter], seen.weight);
+    ls_raise_to(&optimizer->seen[optimizer->parameters + 1 + parameter], seen.weight);
     return 0;
 }
 
@@ -195,6 +220,9 @@ int ls_optimizer_run(struct ls_engine *engine, const struct ls_update_request *r
     for (size_t i = 0; i < optimizer->parameters; i++)
         request->rule(request->user, engine->store->set->items[i], &optimizer->rules[i]);
     LS_TRY(ls_store_all_weights(engine->store, &update.weights, error));
+    if (optimizer->lamb != NULL)
+        LS_TRY(ls_lamb_find_trust(engine, optimizer->lamb, update.weights, optimizer->rules,
+                                  optimizer->seen, error));
     ls_thread_pool_run(engine->pool, optimizer_update_some, &update);
     return atomic_load(&update.failure.status);
 }

@@ -1,5 +1,6 @@
 /* The optimizer: the update of all weights, tile by tile. An update is elementwise, so any worker
- * can take any tile.
+ * can take any tile. LAMB takes two passes over its tiles, with the norms of parameters in between
+ * (engine/lamb.h).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_OPTIMIZER_H
@@ -11,6 +12,7 @@
 
 struct ls_engine;
 struct ls_optimizer;
+struct ls_store_options;
 
 struct ls_update_request {
     /* The rule for a parameter (rates and decays differ). */
@@ -19,8 +21,8 @@ struct ls_update_request {
 };
 
 /* For an engine with a store that is trained. */
-int ls_optimizer_create(const struct ls_engine *engine, struct ls_optimizer **optimizer,
-                        struct ls_error *error);
+int ls_optimizer_create(const struct ls_engine *engine, const struct ls_store_options *options,
+                        struct ls_optimizer **optimizer, struct ls_error *error);
 void ls_optimizer_free(struct ls_optimizer *optimizer);
 
 /* All workers change the weights that this rank owns. */

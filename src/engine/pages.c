@@ -30,7 +30,8 @@ struct ls_pages *ls_pages_start(const struct ls_store *store)
 {
     bool some = false;
     for (size_t i = 0; i < store->set->count; i++)
-        some = some || store->slots[i].history[0] != NULL;
+        for (int h = 0; h < LS_HISTORY_MAX; h++)
+            some = some || store->slots[i].history[h] != NULL;
     if (!some || !store->device->memory->host_memory)
         return NULL;
     struct ls_pages *pages = ls_alloc(1, sizeof *pages);

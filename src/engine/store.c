@@ -201,8 +201,9 @@ static int store_allocate_slot(struct ls_store *store, int index,
         *weights = store->device->memory->create(slot->elements * sizeof **weights);
     bool ready = *weights != NULL;
     if (parameter->trained && options->training) {
-        for (int i = 0; i < options->histories && ready; i++)
-            ready = (slot->history[i] = store->device->memory->create(own)) != NULL;
+        for (int i = 0; i < LS_HISTORY_MAX && options->state != NULL && ready; i++)
+            ready = !options->state[index].history[i] ||
+                    (slot->history[i] = store->device->memory->create(own)) != NULL;
         if (options->average && ready)
             ready = (slot->average = store->device->memory->create(own)) != NULL;
     }

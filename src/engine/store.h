@@ -22,6 +22,12 @@
 
 enum { LS_HISTORY_MAX = 2 };
 
+/* What the optimizer remembers of a parameter that is trained. */
+struct ls_optimizer_state {
+    bool history[LS_HISTORY_MAX]; /* which of the arrays of the parameter's size there are */
+    bool norms;                   /* its rule asks for norms of the parameter (engine/lamb.h) */
+};
+
 /* One parameter's memory; all arrays are in the parameter's layout, NULL where not used. */
 struct ls_parameter_state {
     struct ls_parameter *parameter;
@@ -82,10 +88,21 @@ struct ls_store_options {
     int rank, ranks; /* which part of what is learned is here: see engine/shards.h */
     bool training;
     int workers;
-    int histories; /* arrays that the optimizer needs, 0 to LS_HISTORY_MAX */
+    const struct ls_optimizer_state *state; /* by parameter; NULL: nothing is remembered */
     bool average;
     uint64_t seed; /* of the fillers: for ls_store_fill */
 };
+/* Arrays of a parameter's size that are kept beside its weights in training. */
+static inline int ls_store_arrays(const struct ls_store_options *options,
+                                  const struct ls_parameter *parameter)
+{
+    if (!options->training || !parameter->trained)
+        return 0;
+    int arrays = options->average ? 1 : 0;
+    for (int h = 0; h < LS_HISTORY_MAX && options->state != NULL; h++)
+        arrays += options->state[parameter->index].history[h];
+    return arrays;
+}
 
 /* Allocates memory for all parameters and views that plans have asked for. Sets and views outlive
  * the store. */

@@ -14,10 +14,13 @@ enum { CHANGES_MAX = 64, WHAT_MAX = sizeof((struct ls_change *)0)->what };
 /* Fields of the solver that a resume may change: learning rate and schedule, which decide the
  * course of a training, */
 static const char *const rates_of_solver[] = {
-    "base_lr",         "lr_policy",        "gamma",           "power",        "stepsize",
-    "stepvalue",       "step_epoch",       "stepvalue_epoch", "lr_min",       "pct_start",
-    "div_factor",      "final_div_factor", "warmup_iter",     "warmup_epoch", "warmup_start",
-    "base_batch_size", "lr_scaling",       "warmup_start_lr", "stagelr",      "stageiter",
+    "base_lr",         "lr_policy",       "gamma",
+    "power",           "stepsize",        "stepvalue",
+    "step_epoch",      "stepvalue_epoch", "lr_min",
+    "pct_start",       "div_factor",      "final_div_factor",
+    "warmup_iter",     "warmup_epoch",    "warmup_start",
+    "base_batch_size", "lr_scaling",      "warmup_start_lr",
+    "stagelr",         "stageiter",       "cosine_after_warmup",
 };
 /* and length, display, tests, snapshots. */
 static const char *const allowed_of_solver[] = {
@@ -201,6 +204,41 @@ static void compare_nets(struct comparison *comparison, const Lockstep__NetParam
     compare_layers(comparison, a, b);
 }
 
+/* A field of the solver, or of a group of parameters, called `what`. */
+static void field_differs(struct comparison *comparison, bool rate, bool allowed, const char *what,
+                          const ProtobufCMessage *a, const ProtobufCMessage *b,
+                          const ProtobufCFieldDescriptor *field)
+{
+    struct ls_change *change = add_change(comparison, rate || allowed, what);
+    if (change == NULL)
+        return;
+    change->course = rate;
+    show(a, field, change->before);
+    show(b, field, change->after);
+}
+
+/* Groups of parameters, whose rates a resume may change, too; false: there are more of them, or
+ * less. */
+static bool compare_groups(struct comparison *comparison, const Lockstep__SolverParameter *a,
+                           const Lockstep__SolverParameter *b)
+{
+    const ProtobufCMessageDescriptor *type = &lockstep__parameter_group__descriptor;
+    if (a->n_param_group != b->n_param_group)
+        return false;
+    for (size_t g = 0; g < a->n_param_group; g++)
+        for (unsigned i = 0; i < type->n_fields; i++) {
+            const ProtobufCFieldDescriptor *field = &type->fields[i];
+            const ProtobufCMessage *mine = &a->param_group[g]->base;
+            const ProtobufCMessage *theirs = &b->param_group[g]->base;
+            char what[WHAT_MAX];
+            snprintf(what, sizeof what, "param_group[%zu].%.60s", g, field->name);
+            bool rate = strcmp(field->name, "base_lr") == 0 || strcmp(field->name, "lr_mult") == 0;
+            if (!ls_field_equal(mine, theirs, field))
+                field_differs(comparison, rate, false, what, mine, theirs, field);
+        }
+    return true;
+}
+
 /* Every field of the solver, then the nets. What only one side has set compares with the default.
  */
 static void compare_solvers(struct comparison *comparison, const Lockstep__SolverParameter *a,
@@ -210,18 +248,14 @@ static void compare_solvers(struct comparison *comparison, const Lockstep__Solve
     for (unsigned i = 0; i < type->n_fields; i++) {
         const ProtobufCFieldDescriptor *field = &type->fields[i];
         if (ls_field_equal(&a->base, &b->base, field) ||
-            strcmp(field->name, "train_net_param") == 0)
+            strcmp(field->name, "train_net_param") == 0 ||
+            (strcmp(field->name, "param_group") == 0 && compare_groups(comparison, a, b)))
             continue;
         bool rate = is_among(field->name, rates_of_solver,
                              sizeof rates_of_solver / sizeof rates_of_solver[0]);
-        bool allowed = rate || is_among(field->name, allowed_of_solver,
-                                        sizeof allowed_of_solver / sizeof allowed_of_solver[0]);
-        struct ls_change *change = add_change(comparison, allowed, field->name);
-        if (change != NULL) {
-            change->course = rate;
-            show(&a->base, field, change->before);
-            show(&b->base, field, change->after);
-        }
+        bool allowed = is_among(field->name, allowed_of_solver,
+                                sizeof allowed_of_solver / sizeof allowed_of_solver[0]);
+        field_differs(comparison, rate, allowed, field->name, &a->base, &b->base, field);
     }
     compare_nets(comparison, a->train_net_param, b->train_net_param);
 }

@@ -28,16 +28,33 @@ bool ls_solver_has(const struct ls_solver_reading *reading, const char *field)
     return ls_field_count(message, ls_field_named(message->descriptor, field)) > 0;
 }
 
+static int problem(struct ls_solver_reading *reading, const void *at, const char *field,
+                   const char *hint, const char *format, va_list arguments)
+{
+    char place[LS_PLACE_MAX], message[700];
+    vsnprintf(message, sizeof message, format, arguments);
+    ls_place(reading->out->definition, at, field, place, sizeof place);
+    return ls_fail(reading->error, LOCKSTEP_DEFINITION, place, hint, "%s", message);
+}
+
 int ls_solver_problem(struct ls_solver_reading *reading, const char *field, const char *hint,
                       const char *format, ...)
 {
-    char place[LS_PLACE_MAX], message[700];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    int status = problem(reading, reading->solver, field, hint, format, arguments);
     va_end(arguments);
-    ls_place(reading->out->definition, reading->solver, field, place, sizeof place);
-    return ls_fail(reading->error, LOCKSTEP_DEFINITION, place, hint, "%s", message);
+    return status;
+}
+
+int ls_solver_problem_at(struct ls_solver_reading *reading, const void *message, const char *field,
+                         const char *hint, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int status = problem(reading, message, field, hint, format, arguments);
+    va_end(arguments);
+    return status;
 }
 
 /* Keeps a warning, unless it is there already: nets of one file have much in common. */
@@ -93,6 +110,12 @@ void ls_solver_warn_at(struct ls_solver_reading *reading, const struct ls_defini
 int ls_solver_unknown(struct ls_solver_reading *reading, const char *field, const char *what,
                       const char *word, const char *const *known, size_t count)
 {
+    return ls_solver_unknown_at(reading, reading->solver, field, what, word, known, count);
+}
+
+int ls_solver_unknown_at(struct ls_solver_reading *reading, const void *message, const char *field,
+                         const char *what, const char *word, const char *const *known, size_t count)
+{
     struct ls_text all = {0};
     char meant[LS_MEANT_MAX];
     ls_did_you_mean(word, known, count, meant);
@@ -102,8 +125,8 @@ int ls_solver_unknown(struct ls_solver_reading *reading, const char *field, cons
                        : i + 1 < count ? ", "
                                        : " and ",
                        known[i]);
-    int status = ls_solver_problem(reading, field, meant[0] == '\0' ? all.data : NULL,
-                                   "unknown %s '%s'%s", what, word, meant);
+    int status = ls_solver_problem_at(reading, message, field, meant[0] == '\0' ? all.data : NULL,
+                                      "unknown %s '%s'%s", what, word, meant);
     ls_text_free(&all);
     return status;
 }

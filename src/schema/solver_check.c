@@ -8,12 +8,7 @@
 #include "schema/fields.h"
 #include "schema/solver_parts.h"
 
-/* What the numbers of a field may be: [low, high], or without an end that is open. */
-static const struct range {
-    const char *field;
-    double low, high;
-    bool low_open, high_open;
-} ranges[] = {
+static const struct ls_solver_range ranges[] = {
     {"test_iter", 0, INFINITY, false, false},
     {"test_interval", 0, INFINITY, false, false},
     {"base_lr", 0, INFINITY, false, true},
@@ -62,7 +57,7 @@ static double number_at(const ProtobufCFieldDescriptor *field, const void *at)
 }
 
 /* "at least 0 and below 1" */
-static void describe(const struct range *range, char text[96])
+static void describe(const struct ls_solver_range *range, char text[96])
 {
     bool low = range->low > -INFINITY, high = range->high < INFINITY;
     size_t length = 0;
@@ -77,23 +72,34 @@ static void describe(const struct range *range, char text[96])
 }
 
 /* One problem a field, also where several values of a list are wrong. */
-static int check_range(struct ls_solver_reading *reading, const struct range *range)
+static int check_range(struct ls_solver_reading *reading, const ProtobufCMessage *message,
+                       const struct ls_solver_range *range)
 {
-    const ProtobufCMessage *solver = &reading->solver->base;
-    const ProtobufCFieldDescriptor *field = ls_field_named(solver->descriptor, range->field);
-    size_t count = ls_field_count(solver, field);
+    const ProtobufCFieldDescriptor *field = ls_field_named(message->descriptor, range->field);
+    size_t count = ls_field_count(message, field);
     char wanted[96];
     for (size_t i = 0; i < count; i++) {
-        double value = number_at(field, ls_field_at(solver, field, i));
+        double value = number_at(field, ls_field_at(message, field, i));
         bool low = range->low_open ? value > range->low : value >= range->low;
         bool high = range->high_open ? value < range->high : value <= range->high;
         if (low && high) /* both false for NaN */
             continue;
         describe(range, wanted);
-        return ls_solver_problem(reading, range->field, NULL, "%s must be %s, not %g", range->field,
-                                 wanted, value);
+        return ls_solver_problem_at(reading, message, range->field, NULL, "%s must be %s, not %g",
+                                    range->field, wanted, value);
     }
     return 0;
+}
+
+int ls_solver_check_ranges(struct ls_solver_reading *reading, const ProtobufCMessage *message,
+                           const struct ls_solver_range *of, size_t count)
+{
+    int status = 0;
+    for (size_t i = 0; i < count; i++) {
+        int found = check_range(reading, message, &of[i]);
+        status = status != 0 ? status : found;
+    }
+    return status;
 }
 
 /* Two notations of one thing: at most one is given. */
@@ -119,45 +125,6 @@ static bool is_one_of(const char *word, const char *const *known, size_t count)
         if (strcmp(word, known[i]) == 0)
             return true;
     return false;
-}
-
-/* Fields that only some rules read. */
-static void warn_unused(struct ls_solver_reading *reading, const char *type)
-{
-    bool adam = strncmp(type, "Adam", 4) == 0, rms = strcmp(type, "RMSProp") == 0;
-    bool plain = strcmp(type, "SGD") == 0 || strcmp(type, "Nesterov") == 0;
-    const struct {
-        const char *field;
-        bool used;
-    } fields[] = {{"momentum2", adam}, {"delta", !plain}, {"rms_decay", rms}};
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        if (!fields[i].used && ls_solver_has(reading, fields[i].field))
-            ls_solver_warn(reading, fields[i].field, "%s does nothing with type '%s'",
-                           fields[i].field, type);
-}
-
-/* Which rule updates the weights, and what it makes of the fields. Momentum with AdaGrad and
- * RMSProp is refused as in Caffe. */
-static int check_type(struct ls_solver_reading *reading)
-{
-    static const char *const types[] = {"SGD",     "Nesterov", "Adam",    "AdamW",
-                                        "AdaGrad", "RMSProp",  "AdaDelta"};
-    const Lockstep__SolverParameter *solver = reading->solver;
-    const char *type = solver->type;
-    if (!is_one_of(type, types, 7))
-        return ls_solver_unknown(reading, "type", "solver type", type, types, 7);
-    warn_unused(reading, type);
-    if (is_one_of(type, types + 4, 2) && solver->momentum != 0)
-        return ls_solver_problem(reading, "momentum", "leave it out",
-                                 "momentum cannot be used with type '%s'", type);
-    if (strncmp(type, "Adam", 4) == 0 && !solver->has_momentum)
-        ls_solver_warn(reading, "type", "%s without momentum: its first decay rate is 0", type);
-    if (strcmp(type, "AdaDelta") == 0 && !solver->has_momentum)
-        ls_solver_warn(reading, "type", "AdaDelta without momentum: its decay rate is 0");
-    if (strcmp(type, "AdamW") == 0 && strcmp(solver->regularization_type, "L2") != 0)
-        return ls_solver_problem(reading, "regularization_type", "leave it out",
-                                 "AdamW decays weights themselves; there is no other kind");
-    return 0;
 }
 
 /* What test nets with boxes show. */
@@ -249,14 +216,12 @@ static int check_rest(struct ls_solver_reading *reading)
 /* Ranges first: they are what a typing error hits most. */
 int ls_solver_check(struct ls_solver_reading *reading, bool nets_known)
 {
-    int status = 0, found;
     int (*const checks[])(struct ls_solver_reading *) = {
-        check_pairs,     check_type, check_regularization, ls_solver_check_rate, check_refused,
-        check_detection, check_rest};
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-        found = check_range(reading, &ranges[i]);
-        status = status != 0 ? status : found;
-    }
+        check_pairs,          ls_solver_check_type, ls_solver_check_groups, check_regularization,
+        ls_solver_check_rate, check_refused,        check_detection,        check_rest};
+    int status = ls_solver_check_ranges(reading, &reading->solver->base, ranges,
+                                        sizeof ranges / sizeof ranges[0]),
+        found;
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         found = checks[i](reading);
         status = status != 0 ? status : found;

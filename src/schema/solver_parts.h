@@ -26,6 +26,18 @@ int ls_solver_find_nets(struct ls_solver_reading *reading, bool complete);
 /* Checks every field; `nets_known` says that out->test_count holds. Returns 0 or the status of
  * the first problem. */
 int ls_solver_check(struct ls_solver_reading *reading, bool nets_known);
+/* What the numbers of a field may be: [low, high], or without an end that is open. */
+struct ls_solver_range {
+    const char *field; /* float or int32 */
+    double low, high;
+    bool low_open, high_open;
+};
+/* Checks fields of the solver or of a message in it. */
+int ls_solver_check_ranges(struct ls_solver_reading *reading, const ProtobufCMessage *message,
+                           const struct ls_solver_range *ranges, size_t count);
+/* The parts of this that are about the rule of update and groups of parameters. */
+int ls_solver_check_type(struct ls_solver_reading *reading);
+int ls_solver_check_groups(struct ls_solver_reading *reading);
 /* The part of this that is about the learning rate. */
 int ls_solver_check_rate(struct ls_solver_reading *reading);
 /* The part that is about fields of the nets (schema/net_check.c). */
@@ -36,6 +48,10 @@ bool ls_solver_has(const struct ls_solver_reading *reading, const char *field);
 /* Reports a problem of a field, with its place; returns LOCKSTEP_DEFINITION. */
 int ls_solver_problem(struct ls_solver_reading *reading, const char *field, const char *hint,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The same about a field of a message in the solver's file. */
+int ls_solver_problem_at(struct ls_solver_reading *reading, const void *message, const char *field,
+                         const char *hint, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 /* Adds a warning about a field. */
 void ls_solver_warn(struct ls_solver_reading *reading, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -46,5 +62,8 @@ void ls_solver_warn_at(struct ls_solver_reading *reading, const struct ls_defini
 /* Reports an unknown word, with the one that may have been meant. */
 int ls_solver_unknown(struct ls_solver_reading *reading, const char *field, const char *what,
                       const char *word, const char *const *known, size_t count);
+int ls_solver_unknown_at(struct ls_solver_reading *reading, const void *message, const char *field,
+                         const char *what, const char *word, const char *const *known,
+                         size_t count);
 
 #endif

@@ -19,7 +19,7 @@ static const struct policy {
     {"multistep", {"gamma", "stepvalue|stepvalue_epoch"}, {NULL}},
     {"poly", {"power"}, {NULL}},
     {"sigmoid", {"gamma", "stepsize|step_epoch"}, {NULL}},
-    {"cosine", {NULL}, {"lr_min"}},
+    {"cosine", {NULL}, {"lr_min", "cosine_after_warmup"}},
     {"onecycle", {NULL}, {"pct_start", "div_factor", "final_div_factor"}},
     {"multifixed", {"stagelr", "stageiter"}, {NULL}},
 };
@@ -27,8 +27,19 @@ enum { POLICIES = sizeof policies / sizeof policies[0] };
 
 /* All fields that belong to some policies only. */
 static const char *const policy_fields[] = {
-    "gamma",  "power",     "stepsize",   "step_epoch",       "stepvalue", "stepvalue_epoch",
-    "lr_min", "pct_start", "div_factor", "final_div_factor", "stagelr",   "stageiter",
+    "gamma",
+    "power",
+    "stepsize",
+    "step_epoch",
+    "stepvalue",
+    "stepvalue_epoch",
+    "lr_min",
+    "pct_start",
+    "div_factor",
+    "final_div_factor",
+    "stagelr",
+    "stageiter",
+    "cosine_after_warmup",
 };
 
 /* NULL for a name that is not in the table. */

@@ -38,14 +38,14 @@ static bool wants_hdf5(const struct ls_trainer *trainer)
 
 bool ls_caffe_files_have_state(const struct ls_trainer *trainer)
 {
-    return trainer->update_kind != LS_UPDATE_ADAMW && trainer->solver->weight_average == NULL;
+    return ls_groups_beyond_caffe(trainer->groups) == NULL &&
+           trainer->solver->weight_average == NULL;
 }
 
 /* Arrays of history that Caffe has for each parameter. */
 static size_t history_arrays(const struct ls_trainer *trainer)
 {
-    return trainer->update_kind == LS_UPDATE_ADAM || trainer->update_kind == LS_UPDATE_ADADELTA ? 2
-                                                                                                : 1;
+    return (size_t)ls_update_histories(trainer->groups->group[trainer->groups->count - 1].kind);
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
@@ -208,9 +208,13 @@ static int check_history(const struct ls_trainer *trainer, const struct ls_solve
     const struct ls_weights *history = &state->history;
     size_t parameters = trainer->train_parameters, arrays = history_arrays(trainer);
     int status = 0;
-    if (trainer->update_kind == LS_UPDATE_ADAMW)
+    const struct ls_group *beyond = ls_groups_beyond_caffe(trainer->groups);
+    if (beyond != NULL && beyond->kind > LS_UPDATE_ADAM)
         return ls_fail(error, LOCKSTEP_WEIGHTS, history->path, NULL,
-                       "Caffe has no AdamW, so this is of another type of solver");
+                       "Caffe has no %s, so this is of another type of solver", beyond->type);
+    if (beyond != NULL)
+        return ls_fail(error, LOCKSTEP_WEIGHTS, history->path, NULL,
+                       "Caffe has one type of solver for all parameters, this solver several");
     if (history->layer_count != parameters * arrays)
         return ls_fail(error, LOCKSTEP_WEIGHTS, history->path,
                        "is it of this net, and of this type of solver? --weights starts a new "

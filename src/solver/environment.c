@@ -104,12 +104,12 @@ static int probe_net(const struct ls_net *net, uint64_t *hash, struct ls_error *
     return status;
 }
 
-/* The norm of the gradient is added up as parameters lie. Whether there are test nets does not
- * matter: what only they read (moving averages) will lie in Caffe's order, and what only they have
- * is left out. */
+/* Norms of the gradient, and of LAMB, are added up as parameters lie. Whether there are test nets
+ * does not matter: what only they read (moving averages) will lie in Caffe's order, and what only
+ * they have is left out. */
 static uint64_t add_layouts(const struct ls_trainer *trainer, uint64_t hash)
 {
-    if (!(trainer->solver->clip_gradients > 0))
+    if (!(trainer->solver->clip_gradients > 0) && !ls_groups_use(trainer->groups, LS_UPDATE_LAMB))
         return hash;
     for (size_t i = 0; i < trainer->train_parameters; i++) {
         const struct ls_layout *layout = trainer->parameters->items[i]->layout;

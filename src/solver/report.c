@@ -161,6 +161,26 @@ static void warn_of_order(struct ls_trainer *trainer)
     }
 }
 
+/* What Caffe has no state for. */
+static const char *missing_in_caffe(const struct ls_trainer *trainer)
+{
+    const struct ls_group *beyond = ls_groups_beyond_caffe(trainer->groups);
+    if (beyond == NULL)
+        return "averages of weights";
+    return beyond->kind > LS_UPDATE_ADAM ? beyond->type : "groups of several types of solvers";
+}
+
+static void report_groups(struct ls_trainer *trainer)
+{
+    const struct ls_groups *groups = trainer->groups;
+    for (size_t g = 0; groups->count > 1 && g < groups->count; g++) {
+        const struct ls_group *group = &groups->group[g];
+        SAY("Parameters of %s: %zu, by %s, rate x %.6g, weight decay %.6g", group->name,
+            group->parameters, group->type, group->rate * (double)group->lr_mult,
+            (double)group->decay * (double)group->decay_mult);
+    }
+}
+
 static void report_rate(struct ls_trainer *trainer)
 {
     const struct ls_schedule *schedule = &trainer->schedule;
@@ -182,7 +202,8 @@ static void report_rate(struct ls_trainer *trainer)
             schedule->warmup_start);
     if (ls_caffe_files_wanted(trainer) && !ls_caffe_files_have_state(trainer))
         SAY("Caffe has no %s: its weights are written, but no .solverstate",
-            trainer->update_kind == LS_UPDATE_ADAMW ? "AdamW" : "averages of weights");
+            missing_in_caffe(trainer));
+    report_groups(trainer);
     if (!solver->has_random_seed || solver->random_seed < 0)
         SAY("Random seed 1 (none is given)");
     else

@@ -45,7 +45,7 @@ static void load_parameters(const struct ls_trainer *trainer, struct ls_scaling_
         if (parameter->trained && factoring->weight == NULL) {
             load->elements[p] = ls_parameter_elements(parameter);
             load->shared_state +=
-                ls_parameter_bytes(parameter) * (size_t)(store.histories + store.average);
+                ls_parameter_bytes(parameter) * (size_t)ls_store_arrays(&store, parameter);
         }
         if (factoring->weight == parameter) {
             factors++;
@@ -234,11 +234,13 @@ static double add_work(struct ls_scaling_load *load, const struct ls_plan *plan)
 static double add_update(struct ls_scaling_load *load, const struct ls_trainer *trainer)
 {
     struct ls_store_options store = ls_training_plan_store_options(trainer);
-    double each = LS_WORK_OF_BYTE * (8.0 + 8.0 * (1 + store.histories + store.average)), all = 0;
+    double all = 0;
     for (size_t p = 0; p < load->parameters; p++) {
         const struct ls_parameter *parameter = trainer->parameters->items[p];
         struct ls_scaling_layer *layer = &load->layers[load->layer[p]];
-        double elements = (double)ls_shape_size(&parameter->shape), work = each * elements;
+        double elements = (double)ls_shape_size(&parameter->shape);
+        double each = LS_WORK_OF_BYTE * (8.0 + 8.0 * (1 + ls_store_arrays(&store, parameter)));
+        double work = each * elements;
         if (!parameter->trained)
             continue;
         if (parameter->factoring.weight == parameter)

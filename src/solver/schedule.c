@@ -7,7 +7,8 @@
  *     sigmoid    base / (1 + exp(-gamma (t - stepsize)))
  * and
  *     cosine     lr_min + (base - lr_min) (1 + cos(pi t / max_iter)) / 2      (Loshchilov, Hutter:
- *                SGDR, 2017, without restarts)
+ *                SGDR, 2017, without restarts); with cosine_after_warmup t and max_iter count
+ *                from the end of the warm-up
  *     onecycle   from base / div_factor up to base in the first pct_start of the run, then down to
  *                base / div_factor / final_div_factor, both along a cosine    (Smith, Topin 2019)
  *     multifixed the rate of the first stage whose stageiter is t or more, else of the last one
@@ -58,6 +59,14 @@ static double onecycle(const struct ls_schedule *schedule, double t)
     return anneal(schedule->base_lr, end, x > 1 ? 1 : x);
 }
 
+static double cosine_rate(const struct ls_schedule *schedule, int64_t iteration)
+{
+    const int64_t begin = schedule->after_warmup ? schedule->warmup : 0;
+    const int64_t past = iteration - begin, all = schedule->max_iter - begin;
+    double x = past < 0 ? 0 : past < all ? (double)past / (double)all : 1;
+    return anneal(schedule->base_lr, schedule->lr_min, x);
+}
+
 static int64_t steps_passed(const struct ls_schedule *schedule, int64_t iteration)
 {
     int64_t passed = 0;
@@ -95,8 +104,7 @@ static double policy_rate(const struct ls_schedule *schedule, int64_t iteration)
         x = -schedule->gamma * (t - (double)schedule->stepsize);
         return base / (1 + Sleef_cinz_expd1_u10purec(x));
     case LS_POLICY_COSINE:
-        x = t / (double)schedule->max_iter;
-        return anneal(base, schedule->lr_min, x < 1 ? x : 1);
+        return cosine_rate(schedule, iteration);
     case LS_POLICY_ONECYCLE:
         return onecycle(schedule, t);
     case LS_POLICY_MULTIFIXED:
@@ -230,6 +238,7 @@ int ls_schedule_init(struct ls_schedule *schedule, const struct ls_definition *d
                                      .div_factor = (double)solver->div_factor,
                                      .final_div_factor = (double)solver->final_div_factor,
                                      .warmup_start = (double)solver->warmup_start,
+                                     .after_warmup = solver->cosine_after_warmup,
                                      .display = solver->display};
     double per_epoch = updates_per_epoch;
     const char *epochs = epoch_field(solver);

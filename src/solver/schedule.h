@@ -38,6 +38,7 @@ struct ls_schedule {
     int64_t warmup;      /* updates; 0: none */
     double warmup_start; /* factor before the first of them */
     double warmup_rate;  /* instead: the rate that it begins at; below 0: the factor holds */
+    bool after_warmup;   /* cosine: it begins where the warm-up ends */
     double *stage_rate;  /* multifixed: rates, and the last updates that have them */
     int64_t *stage_end;
     size_t stage_count;

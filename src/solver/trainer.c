@@ -170,15 +170,12 @@ void ls_trainer_free(struct ls_trainer *trainer)
 
 /* ---- One update ------------------------------------------------------------------------------ */
 
-/* The rule for one parameter: the update's rule with its multipliers. */
 static void rule_for(void *user, const struct ls_parameter *parameter, struct ls_update_rule *rule)
 {
     const struct ls_trainer *trainer = user;
-    *rule = trainer->rule;
-    rule->rate *= parameter->lr_mult;
+    ls_groups_rule(trainer->groups, parameter, rule);
     if (LS_MUTANT(RATE) && trainer->comm->rank != 0)
         rule->rate *= 1.5F;
-    rule->decay *= parameter->decay_mult;
 }
 
 /* The average of a young training forgets faster, or it would keep the first, untrained weights for
@@ -190,25 +187,20 @@ static float average_decay(float decay, int64_t iteration)
     return young < decay ? young : decay;
 }
 
-static void set_rule(struct ls_trainer *trainer)
+static bool has_l1(const struct ls_trainer *trainer)
+{
+    const char *type = trainer->solver->regularization_type;
+    return type != NULL && strcmp(type, "L1") == 0;
+}
+
+static void set_rules(struct ls_trainer *trainer)
 {
     const Lockstep__SolverParameter *solver = trainer->solver;
-    struct ls_update_rule *rule = &trainer->rule;
-    *rule = (struct ls_update_rule){.kind = trainer->update_kind,
-                                    .rate = (float)trainer->figures.rate,
-                                    .momentum = solver->momentum,
-                                    .momentum2 = solver->momentum2,
-                                    .delta = solver->delta,
-                                    .rms_decay = solver->rms_decay,
-                                    .decay = solver->weight_decay,
-                                    .l1 = solver->regularization_type != NULL &&
-                                          strcmp(solver->regularization_type, "L1") == 0,
-                                    .gradient_scale = 1};
-    if (rule->kind == LS_UPDATE_ADAM || rule->kind == LS_UPDATE_ADAMW)
-        rule->correction =
-            ls_adam_correction(rule->momentum, rule->momentum2, trainer->iteration + 1);
+    struct ls_groups_update update = {
+        .rate = trainer->figures.rate, .iteration = trainer->iteration, .l1 = has_l1(trainer)};
     if (solver->weight_average != NULL)
-        rule->average_decay = average_decay(solver->weight_average->decay, trainer->iteration);
+        update.average_decay = average_decay(solver->weight_average->decay, trainer->iteration);
+    ls_groups_set_rules(trainer->groups, &update);
 }
 
 /* Clips by the norm of the mean gradient of the whole update. (Caffe clips the sum over iter_size
@@ -220,27 +212,27 @@ static int clip(struct ls_trainer *trainer, struct ls_error *error)
         return 0;
     LS_TRY(ls_norms_gradient(trainer->engine, &norm, error));
     if (norm > limit)
-        trainer->rule.gradient_scale = (float)(limit / norm);
+        ls_groups_scale_gradients(trainer->groups, (float)(limit / norm));
     return 0;
 }
 
 static double penalty_factor(void *user, const struct ls_parameter *parameter)
 {
     const struct ls_trainer *trainer = user;
-    double decay = (double)trainer->solver->weight_decay * (double)parameter->decay_mult;
-    return trainer->rule.l1 ? decay : decay / 2;
+    double decay = ls_groups_penalty(trainer->groups, parameter);
+    return has_l1(trainer) ? decay : decay / 2;
 }
 
-/* The penalty is shown, not needed: it is computed where an update is displayed. AdamW's decay is
- * no part of a loss. */
+/* The penalty is shown, not needed: it is computed where an update is displayed. The decay of AdamW
+ * and its like is no part of a loss. */
 static int find_penalty(struct ls_trainer *trainer, struct ls_error *error)
 {
     int64_t display = trainer->schedule.display;
     trainer->figures.penalty = 0;
-    if (!(trainer->solver->weight_decay > 0) || trainer->update_kind == LS_UPDATE_ADAMW ||
-        display <= 0 || trainer->iteration % display != 0)
+    if (!ls_groups_have_penalty(trainer->groups) || display <= 0 ||
+        trainer->iteration % display != 0)
         return 0;
-    return ls_norms_penalty(trainer->engine, trainer->rule.l1, penalty_factor, trainer,
+    return ls_norms_penalty(trainer->engine, has_l1(trainer), penalty_factor, trainer,
                             &trainer->figures.penalty, error);
 }
 
@@ -323,7 +315,7 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
     watch_gradients(trainer, repeated > 0);
     trainer->figures.loss =
         ls_figures_loss(ls_net_graph(trainer->train), trainer->figures.totals.record);
-    set_rule(trainer);
+    set_rules(trainer);
     LS_TRY(find_penalty(trainer, error));
     LS_TRY(ls_debug_info_tell(trainer, error));
     LS_TRY(clip(trainer, error));

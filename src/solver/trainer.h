@@ -7,8 +7,8 @@
 #include "engine/figures.h"
 #include "engine/forecast.h"
 #include "lockstep/lockstep.h"
-#include "device/update.h"
 #include "schema/solver.h"
+#include "solver/groups.h"
 #include "solver/outputs.h"
 #include "solver/schedule.h"
 
@@ -141,8 +141,7 @@ struct ls_trainer {
     struct ls_train_test train_test;
 
     struct ls_schedule schedule;
-    enum ls_update_kind update_kind;
-    struct ls_update_rule rule; /* of the update at hand, before lr_mult and decay_mult */
+    struct ls_groups *groups; /* of parameters: the rules of the update at hand */
 
     int64_t iteration;     /* updates done */
     int64_t run_end;       /* where this run ends, at most schedule.max_iter */

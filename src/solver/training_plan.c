@@ -17,25 +17,6 @@
 
 /* ---- Nets ------------------------------------------------------------------------------------ */
 
-static const struct {
-    const char *name;
-    enum ls_update_kind kind;
-} kinds[] = {{"SGD", LS_UPDATE_SGD},          {"Nesterov", LS_UPDATE_NESTEROV},
-             {"Adam", LS_UPDATE_ADAM},        {"AdamW", LS_UPDATE_ADAMW},
-             {"AdaGrad", LS_UPDATE_ADAGRAD},  {"RMSProp", LS_UPDATE_RMSPROP},
-             {"AdaDelta", LS_UPDATE_ADADELTA}};
-
-static int find_kind(struct ls_trainer *trainer, struct ls_error *error)
-{
-    const char *type = trainer->solver->type != NULL ? trainer->solver->type : "SGD";
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].name, type) == 0) {
-            trainer->update_kind = kinds[i].kind;
-            return 0;
-        }
-    return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL, "unknown solver type '%s'", type);
-}
-
 static struct ls_net_options net_options(const struct ls_trainer *trainer,
                                          const struct ls_net_definition *definition)
 {
@@ -148,7 +129,7 @@ struct ls_store_options ls_training_plan_store_options(const struct ls_trainer *
                                      .ranks = trainer->comm->size,
                                      .training = true,
                                      .workers = trainer->workers,
-                                     .histories = ls_update_histories(trainer->update_kind),
+                                     .state = trainer->groups->state,
                                      .average = trainer->solver->weight_average != NULL,
                                      .seed = trainer->seed};
 }
@@ -170,14 +151,15 @@ static int read_masks(const struct ls_trainer *trainer, struct ls_error *error)
 
 int ls_training_plan_open_nets(struct ls_trainer *trainer, struct ls_error *error)
 {
-    LS_TRY(find_kind(trainer, error));
     int status = open_train_net(trainer, error);
     int test_status = open_tests(trainer, error);
     LS_TRY(status);
     LS_TRY(test_status);
     LS_TRY(read_masks(trainer, error));
     LS_TRY(ls_trainer_check_names(trainer, error));
-    return ls_trainer_check_training(trainer, error);
+    LS_TRY(ls_trainer_check_training(trainer, error));
+    return ls_groups_create(trainer->definition, trainer->parameters, trainer->train_parameters,
+                            &trainer->groups, error);
 }
 
 /* ---- Plans ----------------------------------------------------------------------------------- */
@@ -225,8 +207,13 @@ int ls_training_plan_check(const struct ls_solver_definition *definition, struct
         return LOCKSTEP_RESOURCE;
     int status = open_train_net(trainer, error);
     int test_status = open_test_nets(trainer, error);
+    status = status != 0 ? status : test_status;
+    bool sound = status == 0 && (error == NULL || error->count == 0); /* the solver, too */
+    if (sound)
+        status = ls_groups_create(definition, trainer->parameters, trainer->train_parameters,
+                                  &trainer->groups, error);
     ls_training_plan_free(trainer);
-    return status != 0 ? status : test_status;
+    return status;
 }
 
 int ls_training_plan_check_types(const struct ls_solver_definition *definition,
@@ -260,6 +247,7 @@ void ls_training_plan_free(struct ls_trainer *trainer)
     ls_net_close(trainer->train);
     for (size_t i = 0; i < trainer->test_count; i++)
         ls_net_close(trainer->tests[i].net);
+    ls_groups_free(trainer->groups);
     ls_view_set_free(&trainer->views);
     ls_parameter_set_free(trainer->parameters);
     if (trainer->train_test.net != NULL)

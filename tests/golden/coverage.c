@@ -52,7 +52,9 @@ void golden_note_use(const struct ls_trainer *trainer)
     note_net(trainer->train);
     for (size_t i = 0; i < trainer->test_count; i++)
         note_net(trainer->tests[i].net);
-    used.solver[trainer->update_kind] = true;
+    for (size_t g = 0; g < trainer->groups->count; g++)
+        if (trainer->groups->group[g].parameters > 0)
+            used.solver[trainer->groups->group[g].kind] = true;
     used.policy[trainer->schedule.policy] = true;
 }
 

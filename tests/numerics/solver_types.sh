@@ -34,9 +34,12 @@ check SGD 'momentum: 0.9'
 check Nesterov 'momentum: 0.9'
 check Adam 'momentum: 0.9'
 check AdamW 'momentum: 0.9 weight_decay: 0.01'
+check LAMB 'momentum: 0.9 momentum2: 0.99 weight_decay: 0.1'
 check AdaGrad 'delta: 1e-6'
 check RMSProp 'rms_decay: 0.95 delta: 1e-6'
-sed -i 's/base_lr: 0.01/base_lr: 1/' base.prototxt
+sed -i 's/base_lr: 0.01/base_lr: 0.003/' base.prototxt
+check Lion 'momentum: 0.9 momentum2: 0.98 weight_decay: 0.1'
+sed -i 's/base_lr: 0.003/base_lr: 1/' base.prototxt
 check AdaDelta 'momentum: 0.95 delta: 1e-5'
 
 # Caffe's rules for momentum and rms_decay; what a type does not read is said.

@@ -56,6 +56,9 @@ static const char *const solvers[] = {
     "type: 'AdaGrad' base_lr: 0.01 ",
     "type: 'RMSProp' base_lr: 0.001 rms_decay: 0.95 delta: 1e-4 weight_average { decay: 0.5 } ",
     "type: 'AdaDelta' base_lr: 1 momentum: 0.95 delta: 1e-5 ",
+    "type: 'Lion' base_lr: 0.0005 momentum: 0.9 momentum2: 0.98 weight_decay: 0.1 ",
+    "type: 'LAMB' base_lr: 0.005 momentum: 0.9 momentum2: 0.99 weight_decay: 0.1 "
+    "weight_average { decay: 0.9 } clip_gradients: 0.5 ",
 };
 enum { SOLVERS = sizeof solvers / sizeof *solvers };
 
@@ -125,7 +128,8 @@ enum { CONV2 = 144 + 31 * 6 * 3, ALL = 27 + 2 + CONV2 + 64 * 1300 + 64 + 9 * 4 +
 
 static int64_t arrays_of(const char *settings)
 {
-    bool two = strstr(settings, "Adam") != NULL || strstr(settings, "AdaDelta") != NULL;
+    bool two = strstr(settings, "Adam") != NULL || strstr(settings, "AdaDelta") != NULL ||
+               strstr(settings, "LAMB") != NULL;
     return 2 + two + (strstr(settings, "weight_average") != NULL);
 }
 

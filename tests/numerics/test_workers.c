@@ -35,6 +35,8 @@ static const char *const optimizers[] = {
     "type: 'AdaGrad' base_lr: 0.01\n",
     "type: 'RMSProp' base_lr: 0.001 rms_decay: 0.95 delta: 1e-4\n",
     "type: 'AdaDelta' base_lr: 1 momentum: 0.95 delta: 1e-5\n",
+    "type: 'Lion' base_lr: 0.0005 momentum: 0.9 momentum2: 0.98 weight_decay: 0.1\n",
+    "type: 'LAMB' base_lr: 0.005 momentum: 0.9 momentum2: 0.99 weight_decay: 0.1\n",
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 

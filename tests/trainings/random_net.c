@@ -73,11 +73,13 @@ static void emit_solver(struct random_net *net, uint64_t seed)
         "type: 'AdamW' base_lr: 0.002 momentum: 0.8 weight_decay: 0.1",
         "type: 'AdaGrad' base_lr: 0.01",
         "type: 'RMSProp' base_lr: 0.001 rms_decay: 0.9 weight_decay: 0.001",
-        "type: 'AdaDelta' base_lr: 1 momentum: 0.9 delta: 1e-5"};
+        "type: 'AdaDelta' base_lr: 1 momentum: 0.9 delta: 1e-5",
+        "type: 'Lion' base_lr: 0.0005 momentum: 0.9 momentum2: 0.95 weight_decay: 0.1",
+        "type: 'LAMB' base_lr: 0.005 momentum: 0.9 momentum2: 0.95 weight_decay: 0.1"};
     static const char *const policies[] = {"'fixed'", "'inv' gamma: 0.1 power: 0.5",
                                            "'step' gamma: 0.5 stepsize: 2", "'cosine'",
                                            "'poly' power: 2"};
-    EMIT("%s\nlr_policy: %s max_iter: 100 random_seed: %d iter_size: %d", types[draw(net, 0, 7)],
+    EMIT("%s\nlr_policy: %s max_iter: 100 random_seed: %d iter_size: %d", types[draw(net, 0, 9)],
          policies[draw(net, 0, 4)], (int)(seed % 100000), net->iter_size);
     if (!net->mixes)
         EMIT(" micro_batch: %d", draw(net, 1, net->batch / 7));

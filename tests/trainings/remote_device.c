@@ -237,6 +237,7 @@ static int update(const struct ls_update_rule *rule, const struct ls_update_slic
     there.average = remote_near(slice->average);
     there.history[0] = remote_near(slice->history[0]);
     there.history[1] = remote_near(slice->history[1]);
+    there.direction = remote_near(slice->direction);
     return ls_device_cpu.update(rule, &there, seen, error);
 }
 

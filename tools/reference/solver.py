@@ -9,6 +9,8 @@ import math
 
 import torch
 
+import optimizers
+
 
 def rate(solver, t):
     base = solver.get("base_lr")
@@ -43,25 +45,32 @@ def rate(solver, t):
 class Rule:
     """One parameter's history and its update."""
 
-    def __init__(self, solver, parameter):
-        self.solver = solver
+    def __init__(self, solver, parameter, name):
+        self.settings = optimizers.settings(solver, name, parameter.value.dim())
         self.parameter = parameter
+        self.state = {}
         self.first = torch.zeros_like(parameter.value)
         self.second = torch.zeros_like(parameter.value)
 
     def decayed(self, gradient, w):
-        decay = self.solver.get("weight_decay", 0.0) * self.parameter.decay
-        if self.solver.get("regularization_type", "L2") == "L1":
+        decay = self.settings.decay() * self.parameter.decay
+        if self.settings.get("regularization_type", "L2") == "L1":
             return gradient + decay * torch.sign(w)
         return gradient + decay * w
 
     def step(self, gradient, lr, t):
         """The change of the weights; t counts updates from 0."""
-        kind = self.solver.get("type", self.solver.get("solver_type", "SGD"))
+        kind = self.settings.get("type", self.settings.get("solver_type", "SGD"))
         kind = {"NESTEROV": "Nesterov"}.get(kind, kind)
-        mu = self.solver.get("momentum", 0.0)
-        r = lr * self.parameter.rate
+        mu = self.settings.get("momentum", 0.0)
+        r = lr * self.settings.rate() * self.parameter.rate
         w = self.parameter.value.detach()
+        decay = self.settings.decay() * self.parameter.decay
+        if kind in optimizers.RULES:
+            rule = optimizers.RULES[kind]
+            return rule(self.settings, self.state, w, gradient, r, decay, t + 1)
+        if kind == "AdamW" and self.settings.get("corrected_delta", False):
+            return optimizers.adamw(self.settings, self.state, w, gradient, r, decay, t + 1)
         g = gradient if kind == "AdamW" else self.decayed(gradient, w)
         if kind == "SGD":
             self.first = mu * self.first + r * g
@@ -69,14 +78,14 @@ class Rule:
         if kind == "Nesterov":
             old, self.first = self.first, mu * self.first + r * g
             return -((1 + mu) * self.first - mu * old)
-        b2 = self.solver.get("momentum2", 0.999)
+        b2 = self.settings.get("momentum2", 0.999)
         self.first = mu * self.first + (1 - mu) * g
         self.second = b2 * self.second + (1 - b2) * g * g
         correction = math.sqrt(1 - b2 ** (t + 1)) / (1 - mu ** (t + 1))
-        delta = self.solver.get("delta", 1e-8)
+        delta = self.settings.get("delta", 1e-8)
         step = -r * correction * self.first / (torch.sqrt(self.second) + delta)
         if kind == "AdamW":
-            step = step - r * self.solver.get("weight_decay", 0.0) * self.parameter.decay * w
+            step = step - r * decay * w
         elif kind != "Adam":
             raise ValueError(kind)
         return step
@@ -108,6 +117,6 @@ def train(net, solver, updates, watch):
         lr = rate(solver, t)
         for name, gradient in clip(solver, gradients).items():
             parameter = net.parameters[name]
-            rule = rules.setdefault(name, Rule(solver, parameter))
+            rule = rules.setdefault(name, Rule(solver, parameter, name))
             step = rule.step(gradient, lr, t)
             parameter.value = (parameter.value.detach() + step).requires_grad_(True)

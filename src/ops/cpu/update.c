@@ -14,10 +14,18 @@ static void apply_tile(const struct ls_update_rule *rule, const struct ls_update
 {
     const struct ls_vector_update *vector = ls_vector_update();
     float *weight = slice->weight + from, *history[2];
-    const float *gradient = slice->gradient + from;
+    const float *gradient = slice->gradient != NULL ? slice->gradient + from : NULL;
     for (int i = 0; i < 2; i++)
         history[i] = slice->history[i] != NULL ? slice->history[i] + from : NULL;
-    vector->step[rule->kind](rule, gradient, weight, history[0], history[1], n, seen);
+    if (slice->direction != NULL) {
+        vector->lamb_look(rule, gradient, weight, history[0], history[1], slice->direction + from,
+                          n, seen);
+        return;
+    }
+    if (rule->kind == LS_UPDATE_LAMB)
+        vector->lamb_move(rule, weight, history[0], history[1], n, seen);
+    else
+        vector->step[rule->kind](rule, gradient, weight, history[0], history[1], n, seen);
     if (slice->average != NULL)
         vector->average(rule->average_decay, slice->average + from, weight, n);
 }

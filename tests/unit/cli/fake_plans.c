@@ -100,6 +100,27 @@ const struct lockstep_plan_net *lockstep_plan_net(const struct lockstep_plan *pl
     return &plan_nets[index];
 }
 
+size_t lockstep_plan_parameter_count(const struct lockstep_plan *plan)
+{
+    (void)plan;
+    return 1;
+}
+
+const struct lockstep_plan_parameter *lockstep_plan_parameter(const struct lockstep_plan *plan,
+                                                              size_t index)
+{
+    static const struct lockstep_plan_parameter parameter = {
+        .name = "conv.bias", .group = "biases", .type = "AdamW", .rate = 2, .decay = 0.25};
+    (void)plan;
+    return index == 0 ? &parameter : NULL;
+}
+
+size_t lockstep_plan_group_count(const struct lockstep_plan *plan)
+{
+    (void)plan;
+    return 2;
+}
+
 int lockstep_plan_largest_batch(struct lockstep_plan *plan, size_t index, uint64_t memory,
                                 int64_t *batch, int *bounded, struct lockstep_error *error)
 {

@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "base/thread.h"
+#include "device/plain.h"
 #include "ops/cpu/exact.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/update.h"
@@ -37,7 +38,7 @@ static void reference_step(const struct ls_update_rule *rule, int64_t t, double 
 {
     double g = total * rule->gradient_scale, rate = rule->rate;
     double mu = rule->momentum, b2 = rule->momentum2, delta = rule->delta;
-    if (rule->kind != LS_UPDATE_ADAMW)
+    if (!ls_update_decouples(rule->kind))
         g += rule->decay * (rule->l1 ? sign(r->w) : r->w);
     double previous = r->h;
     switch (rule->kind) {
@@ -62,6 +63,18 @@ static void reference_step(const struct ls_update_rule *rule, int64_t t, double 
         double u = g * sqrt((r->k + delta) / (r->h + delta));
         r->k = mu * r->k + (1 - mu) * u * u;
         r->w -= rate * u;
+        break;
+    }
+    case LS_UPDATE_LION:
+        r->w -= rate * (sign(mu * r->h + (1 - mu) * g) + rule->decay * r->w);
+        r->h = b2 * r->h + (1 - b2) * g;
+        break;
+    case LS_UPDATE_LAMB: {
+        r->h = mu * r->h + (1 - mu) * g;
+        r->k = b2 * r->k + (1 - b2) * g * g;
+        double first = 1 - pow(mu, (double)t), second = 1 - pow(b2, (double)t);
+        double d = r->h / first / (sqrt(r->k / second) + delta) + rule->decay * r->w;
+        r->w -= rate * rule->trust * d;
         break;
     }
     default: {
@@ -155,7 +168,7 @@ static void check_rule(struct ls_update_rule rule)
 static void test_rules(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < LS_UPDATE_KINDS; kind++)
+    for (int kind = 0; kind < LS_UPDATE_LAMB; kind++)
         for (int decay = 0; decay < 3; decay++)
             check_rule((struct ls_update_rule){
                 .kind = (enum ls_update_kind)kind,
@@ -169,6 +182,72 @@ static void test_rules(void **state)
                 .gradient_scale = decay == 0 ? 1 : 0.37F,
                 .average_decay = 0.9F,
             });
+}
+
+/* LAMB's two passes over slices, on a device. */
+static void lamb_step(const struct ls_update_rule *rule, struct training *training, int number,
+                      size_t cut, bool plain)
+{
+    static int64_t sum[COUNT];
+    static float gradient[COUNT], direction[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++)
+        sum[i] = total(number, i);
+    ls_exact_to_float(sum, EXPONENT, gradient, COUNT);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t from = 0; from < COUNT; from += cut) {
+            struct ls_update_slice slice = {
+                .n = from + cut < COUNT ? cut : COUNT - from,
+                .gradient = pass == 0 ? gradient + from : NULL,
+                .weight = training->weight + from,
+                .history = {training->history[0] + from, training->history[1] + from},
+                .direction = pass == 0 ? direction + from : NULL,
+                .average = training->average + from,
+            };
+            struct ls_update_seen seen;
+            assert_int_equal((plain ? ls_plain_update : ls_update_apply)(rule, &slice, &seen, NULL),
+                             0);
+            assert_int_equal(seen.gradient, pass == 0 ? ls_largest(gradient + from, slice.n) : 0);
+            assert_int_equal(seen.weight,
+                             pass == 0 ? 0 : ls_largest(training->weight + from, slice.n));
+        }
+}
+
+static void test_lamb(void **state)
+{
+    (void)state;
+    static struct training training, first;
+    static const size_t cuts[] = {COUNT, 1024, 333, 7};
+    const float delta = 1e-2F;
+    struct ls_update_rule rule = {.kind = LS_UPDATE_LAMB,
+                                  .rate = 0.05F,
+                                  .momentum = 0.9F,
+                                  .momentum2 = 0.99F,
+                                  .trust = 0.75F,
+                                  .decay = 0.02F,
+                                  .gradient_scale = 0.5F,
+                                  .average_decay = 0.9F};
+    for (int isa = -1; next_isa(&isa);)
+        for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++)
+            for (int plain = 0; plain < 2; plain++) {
+                begin(&training);
+                for (int s = 1; s <= STEPS; s++) {
+                    rule.correction = ls_adam_correction(rule.momentum, rule.momentum2, s);
+                    rule.delta = ls_adam_delta(delta, rule.momentum2, s);
+                    lamb_step(&rule, &training, s, cuts[c], plain == 1);
+                }
+                if (isa == 0 && c == 0 && plain == 0)
+                    first = training;
+                assert_memory_equal(&first, &training, sizeof first);
+            }
+    begin(&training);
+    rule.delta = delta;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        struct reference r = {.w = training.weight[i], .average = training.weight[i]};
+        for (int s = 1; s <= STEPS; s++)
+            reference_step(&rule, s, ldexp((double)total(s, i), -EXPONENT), &r);
+        assert_true(fabs(first.weight[i] - r.w) < 2e-6 * fmax(1, fabs(r.w)));
+        assert_true(fabs(first.average[i] - r.average) < 2e-6 * fmax(1, fabs(r.average)));
+    }
 }
 
 /* The exponent that maps a magnitude, given by its bits, to [2^37, 2^38) units. */
@@ -296,7 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),      cmocka_unit_test(test_rare_rows),
         cmocka_unit_test(test_seen),       cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_correction),
+        cmocka_unit_test(test_correction), cmocka_unit_test(test_lamb),
     };
     ls_set_float_mode();
     return cmocka_run_group_tests(tests, NULL, NULL);

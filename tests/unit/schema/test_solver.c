@@ -194,9 +194,9 @@ static void words(void **state)
 {
     (void)state;
     fails_with(BASE "\ntype: 'Adamm'", "S:2:1: unknown solver type 'Adamm'; did you mean 'Adam'?");
-    fails_with(BASE "\ntype: 'Lion'",
-               "S:2:1: unknown solver type 'Lion'. hint: known are SGD, Nesterov, Adam, AdamW, "
-               "AdaGrad, RMSProp and AdaDelta");
+    fails_with(BASE "\ntype: 'Newton'",
+               "S:2:1: unknown solver type 'Newton'. hint: known are SGD, Nesterov, Adam, AdamW, "
+               "AdaGrad, RMSProp, AdaDelta, Lion and LAMB");
     fails_with(BASE "type: 'AdaGrad'\nmomentum: .9",
                "S:2:1: momentum cannot be used with type 'AdaGrad'. hint: leave it out");
     fails_with(BASE "solver_type: RMSPROP\nmomentum: .9",
@@ -210,6 +210,48 @@ static void words(void **state)
         "S:2:1: AdamW decays weights themselves; there is no other kind. hint: leave it out");
     fails_with("net: 'net.prototxt' base_lr: 1 max_iter: 3\nlr_policy: 'stepp'",
                "S:2:1: unknown lr_policy 'stepp'; did you mean 'step'?");
+}
+
+static void groups(void **state)
+{
+    (void)state;
+    static const char *const examples[][2] = {
+        {"match: '*.bias' decay_mult: 0", ""},
+        {"max_axes: 1 type: 'AdamW' momentum: 0.9 base_lr: 0.1 delta: 1e-6", ""},
+        {"decay_mult: 0", "S:2:1: a param_group must say which parameters it is for. hint: write "
+                          "match: \"*.bias\", min_axes or max_axes"},
+        {"match: ''", "S:2:15: an empty pattern matches no parameter. hint: write match: "
+                      "\"*.bias\""},
+        {"match: '*' lr_mult: nan", "S:2:26: lr_mult must be at least 0 and finite, not nan"},
+        {"match: '*' decay_mult: -1", "S:2:26: decay_mult must be at least 0 and finite, not -1"},
+        {"match: '*' base_lr: inf", "S:2:26: base_lr must be at least 0 and finite, not inf"},
+        {"match: '*' momentum: 1", "S:2:26: momentum must be at least 0 and below 1, not 1"},
+        {"match: '*' momentum2: 1.5", "S:2:26: momentum2 must be at least 0 and below 1, not 1.5"},
+        {"match: '*' delta: 0", "S:2:26: delta must be above 0 and finite, not 0"},
+        {"match: '*' weight_decay: -inf",
+         "S:2:26: weight_decay must be at least 0 and finite, not -inf"},
+        {"min_axes: -1", "S:2:15: min_axes must be at least 0, not -1"},
+        {"min_axes: 3 max_axes: 2", "S:2:27: max_axes is less than min_axes"},
+        {"match: '*' type: 'Lyon'", "S:2:26: unknown solver type 'Lyon'; did you mean 'Lion'?"},
+        {"match: '*' type: 'AdaGrad' momentum: 0.5",
+         "S:2:42: momentum cannot be used with type 'AdaGrad'. hint: leave it out"},
+        {"match: 'a' name: 'x' } param_group { match: 'b' name: 'x'",
+         "S:2:63: there is another param_group 'x' above"},
+    };
+    for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++) {
+        char text[256];
+        snprintf(text, sizeof text, BASE "\nparam_group { %s }", examples[i][0]);
+        fails_with(text, examples[i][1]);
+    }
+    fails_with("net: 'net.prototxt' base_lr: 0 lr_policy: 'fixed' max_iter: 9\n"
+               "param_group { match: '*' base_lr: 1 }",
+               "S:2:26: base_lr of a param_group needs a base_lr above 0 in the solver: rates of "
+               "the policy are multiplied by their quotient. hint: write lr_mult in the group");
+    fails_with(BASE "momentum: 0.9\nparam_group { match: '*' type: 'RMSProp' }",
+               "S:2:1: momentum cannot be used with type 'RMSProp'. hint: write momentum: 0 in the "
+               "group");
+    fails_with(BASE "\nregularization_type: 'L1' param_group { match: '*' type: 'LAMB' }",
+               "S:2:1: LAMB decays weights themselves; there is no other kind. hint: leave it out");
 }
 
 static void policies(void **state)
@@ -288,6 +330,7 @@ int main(void)
         cmocka_unit_test(all_problems_together),
         cmocka_unit_test(ranges),
         cmocka_unit_test(words),
+        cmocka_unit_test(groups),
         cmocka_unit_test(policies),
         cmocka_unit_test(refused_and_missing),
     };

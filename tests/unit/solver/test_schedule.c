@@ -136,9 +136,45 @@ static void a_batch_scales_all_rates(void **state)
     ls_schedule_free(&schedule);
 }
 
+/* The schedule of nanoGPT's train.py: linear warm-up, cosine from there on. */
+static void schedule_of_language_models(void **state)
+{
+    (void)state;
+    enum { WARM = 12, ALL = 90 };
+    Lockstep__SolverParameter solver;
+    for (int newer = 0; newer < 2; newer++) { /* learning_rate * it / warmup_iters once */
+        begin(&solver, "cosine");
+        solver.max_iter = ALL;
+        solver.lr_min = 0.0625F;
+        solver.has_warmup_iter = 1;
+        solver.warmup_iter = WARM;
+        solver.has_warmup_start_lr = 1;
+        solver.warmup_start_lr = newer ? 0.5F / (WARM + 1) : 0;
+        solver.has_cosine_after_warmup = solver.cosine_after_warmup = 1;
+        make(&solver, 1);
+        for (int t = 0; t < ALL + 5; t++) {
+            double part = t < ALL ? (t - WARM) / (double)(ALL - WARM) : 1;
+            double rate = 0.0625 + (0.5 - 0.0625) * 0.5 * (1 + cos(3.14159265358979323846 * part));
+            if (t < WARM)
+                rate = newer ? 0.5 * (t + 1) / (WARM + 1) : 0.5 * t / WARM;
+            double found = ls_schedule_rate(&schedule, t);
+            if (!(fabs(found - rate) <= 1e-8)) /* warmup_start_lr is a float */
+                fail_msg("update %d: %.17g, not %.17g", t, found, rate);
+        }
+    }
+    begin(&solver, "cosine"); /* Lockstep's own warm-up, and one that never ends */
+    solver.has_warmup_iter = solver.has_cosine_after_warmup = solver.cosine_after_warmup = 1;
+    solver.warmup_iter = 100;
+    make(&solver, 1);
+    for (int t = 0; t < 100; t++)
+        expect(t, 0.5 * (t + 1) / 100);
+    expect(100, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedule_of_language_models),
         cmocka_unit_test(policies_of_caffe),
         cmocka_unit_test(steps_at_given_updates),
         cmocka_unit_test(stages_with_rates_of_their_own),

@@ -20,9 +20,15 @@ enum decay { NO_DECAY, DECAY_L1, DECAY_L2 };
 
 static enum decay decay_of(const struct ls_update_rule *rule)
 {
-    if (rule->kind == LS_UPDATE_ADAMW || rule->decay == 0)
+    if (ls_update_decouples(rule->kind) || rule->decay == 0)
         return NO_DECAY;
     return rule->l1 ? DECAY_L1 : DECAY_L2;
+}
+
+INLINE float sign_of(float x)
+{
+    float sign = x > 0 ? 1.0F : 0.0F;
+    return x < 0 ? -1.0F : sign;
 }
 
 /* g */
@@ -31,11 +37,8 @@ INLINE float adjusted(const struct ls_update_rule *rule, enum decay decay, float
     float g = t * rule->gradient_scale;
     if (decay == DECAY_L2)
         return g + rule->decay * weight;
-    if (decay == DECAY_L1) {
-        float sign = weight > 0 ? 1.0F : 0.0F;
-        sign = weight < 0 ? -1.0F : sign;
-        return g + rule->decay * sign;
-    }
+    if (decay == DECAY_L1)
+        return g + rule->decay * sign_of(weight);
     return g;
 }
 
@@ -78,11 +81,16 @@ INLINE void adadelta(const struct ls_update_rule *rule, float g, float *w, float
     *w = *w - rule->rate * u;
 }
 
-/* The direction h / (sqrt(k) + delta) of ADAM and ADAMW, after their histories moved. */
-INLINE float adam_direction(const struct ls_update_rule *rule, float g, float *h, float *k)
+INLINE void adam_moments(const struct ls_update_rule *rule, float g, float *h, float *k)
 {
     *h = rule->momentum * *h + (1 - rule->momentum) * g;
     *k = rule->momentum2 * *k + (1 - rule->momentum2) * (g * g);
+}
+
+/* The direction h / (sqrt(k) + delta) of ADAM and ADAMW, after their histories moved. */
+INLINE float adam_direction(const struct ls_update_rule *rule, float g, float *h, float *k)
+{
+    adam_moments(rule, g, h, k);
     return *h / (sqrtf(*k) + rule->delta);
 }
 
@@ -97,6 +105,20 @@ INLINE void adamw(const struct ls_update_rule *rule, float g, float *w, float *h
     float rate = rule->rate * rule->correction, shrink = rule->rate * rule->decay;
     float step = rate * adam_direction(rule, g, h, k);
     *w = *w - (step + shrink * *w);
+}
+
+INLINE void lion(const struct ls_update_rule *rule, float g, float *w, float *h, float *k)
+{
+    (void)k;
+    float shrink = rule->rate * rule->decay;
+    float step = rule->rate * sign_of(rule->momentum * *h + (1 - rule->momentum) * g);
+    *w = *w - (step + shrink * *w);
+    *h = rule->momentum2 * *h + (1 - rule->momentum2) * g;
+}
+
+INLINE float lamb_direction(const struct ls_update_rule *rule, float h, float k, float w)
+{
+    return rule->correction * (h / (sqrtf(k) + rule->delta)) + rule->decay * w;
 }
 
 /* ---- Loops ----------------------------------------------------------------------------------- */
@@ -153,6 +175,37 @@ STEP(rmsprop, NULL)
 STEP(adadelta, k)
 STEP(adam, k)
 STEP(adamw, k)
+STEP(lion, NULL)
+
+static void lamb_look(const struct ls_update_rule *shared, const float *restrict t,
+                      const float *restrict weight, float *restrict h, float *restrict k,
+                      float *restrict direction, size_t n, struct ls_update_seen *seen)
+{
+    const struct ls_update_rule rule = *shared;
+    const uint32_t magnitude = UINT32_C(0x7fffffff);
+    uint32_t gradients = seen->gradient;
+    for (size_t i = 0; i < n; i++) {
+        adam_moments(&rule, t[i] * rule.gradient_scale, &h[i], &k[i]);
+        direction[i] = lamb_direction(&rule, h[i], k[i], weight[i]);
+        gradients = larger(gradients, ls_float_bits(t[i]) & magnitude);
+    }
+    seen->gradient = gradients;
+}
+
+static void lamb_move(const struct ls_update_rule *shared, float *restrict weight,
+                      const float *restrict h, const float *restrict k, size_t n,
+                      struct ls_update_seen *seen)
+{
+    const struct ls_update_rule rule = *shared;
+    const float rate = rule.rate * rule.trust;
+    const uint32_t magnitude = UINT32_C(0x7fffffff);
+    uint32_t weights = seen->weight;
+    for (size_t i = 0; i < n; i++) {
+        weight[i] = weight[i] - rate * lamb_direction(&rule, h[i], k[i], weight[i]);
+        weights = larger(weights, ls_float_bits(weight[i]) & magnitude);
+    }
+    seen->weight = weights;
+}
 
 static void average(float decay, float *restrict mean, const float *restrict weight, size_t n)
 {
@@ -187,7 +240,10 @@ const struct ls_vector_update LS_ISA_NAME(ls_vector_update) = {
             [LS_UPDATE_ADADELTA] = step_adadelta,
             [LS_UPDATE_ADAM] = step_adam,
             [LS_UPDATE_ADAMW] = step_adamw,
+            [LS_UPDATE_LION] = step_lion,
         },
+    .lamb_look = lamb_look,
+    .lamb_move = lamb_move,
     .average = average,
     .clear = clear,
 };
