@@ -19,7 +19,7 @@ HingeLoss Im2col ImageData InfogainLoss InnerProduct Input LRN LSTM LSTMUnit Log
 MultinomialLogisticLoss PReLU Parameter Pooling Power Python RNN ReLU Reduction Reshape SPP Scale Sigmoid
 SigmoidCrossEntropyLoss Silence Slice Softmax SoftmaxWithLoss Split Swish TanH Threshold Tile WindowData'
 
-own_types='GroupNorm InstanceNorm LayerNorm LinearSoftmaxLoss MeanIoU SyncBN SyncBatchNorm GRU EmbeddingBag GELU GLU Gather MatMul Pad Positions RMSNorm SiLU'
+own_types='Attention GroupNorm InstanceNorm LayerNorm LinearSoftmaxLoss MeanIoU SyncBN SyncBatchNorm GRU EmbeddingBag GELU GLU Gather MatMul Pad Positions RMSNorm SiLU'
 
 # summary FILE: the first sentence of its first comment, without the name in front of a colon.
 summary() {

@@ -127,6 +127,29 @@ static double recurrent_flops(const struct ls_op *op)
     return (double)attr->steps * (double)attr->rows * gates * (2 * hidden + 30);
 }
 
+/* Two products forward, five backward, and the exponentials. */
+static double attention_pairs(const struct ls_op *op, const struct ls_value *q)
+{
+    const struct ls_attention_attr *attr = &op->attr.attention;
+    const double pairs =
+        (double)q->shape.dim[0] * (double)attr->heads * (double)attr->queries * (double)attr->keys;
+    return attr->causal ? pairs / 2 : pairs;
+}
+
+static double attention_flops(const struct ls_op *op)
+{
+    const struct ls_attention_attr *attr = &op->attr.attention;
+    return attention_pairs(op, op->input[0]) *
+           (2 * (double)attr->depth + 2 * (double)attr->value_depth + 30);
+}
+
+static double attention_backward_flops(const struct ls_op *op)
+{
+    const struct ls_attention_attr *attr = &op->attr.attention;
+    return attention_pairs(op, op->input[3]) *
+           (6 * (double)attr->depth + 4 * (double)attr->value_depth + 30);
+}
+
 static double fill_flops(const struct ls_op *op)
 {
     return per_element(op, op->attr.fill.filler == NULL ? 1 : 300); /* 300: one by one */

@@ -41,7 +41,7 @@ struct ls_op_labels {
     int ignore_label;
 };
 
-enum { LS_OP_BACKWARD_MAX = 2, LS_OP_TYPED_MAX = 2 };
+enum { LS_OP_BACKWARD_MAX = 2, LS_OP_TYPED_MAX = 11 };
 
 /* A set of element types. */
 #define LS_TYPES(type) (1U << LS_##type)

@@ -10,6 +10,7 @@
     LAYER(accuracy)                                                                                \
     LAYER(annotated_data)                                                                          \
     LAYER(argmax)                                                                                  \
+    LAYER(attention)                                                                               \
     LAYER(axpy)                                                                                    \
     LAYER(bn)                                                                                      \
     LAYER(bnll)                                                                                    \

@@ -13,9 +13,10 @@
 
 /* Names of files under tests/compat/cases. */
 static const char *const files[] = {
-    "networks",      "functions", "layers",       "losses",  "solvers", "spatial",   "shapes",
-    "normalization", "residual",  "segmentation", "volumes", "pairs",   "recurrent", "forks",
-    "mixing",        "boxes",     "detections",   "filter",  "hardest", "language",  "sequences"};
+    "networks",  "functions",     "layers",    "losses",       "solvers",    "spatial",
+    "shapes",    "normalization", "residual",  "segmentation", "volumes",    "pairs",
+    "recurrent", "forks",         "mixing",    "boxes",        "detections", "filter",
+    "hardest",   "language",      "sequences", "attention"};
 enum { FILES = sizeof files / sizeof *files };
 static const char *device, *isa;
 

@@ -372,4 +372,6 @@ void (*const op_makers[LS_OP_KINDS])(struct op_scene *scene) = {
     [LS_OP_NORMALIZE_SUMS] = make_normalize,
     [LS_OP_RECURRENT] = make_recurrent,
     [LS_OP_RECURRENT_BACKWARD] = make_recurrent,
+    [LS_OP_ATTENTION] = make_attention,
+    [LS_OP_ATTENTION_BACKWARD] = make_attention,
 };

@@ -52,5 +52,6 @@ void make_batch_norm(struct op_scene *scene);
 void make_normalize(struct op_scene *scene);
 void make_lrn(struct op_scene *scene);
 void make_recurrent(struct op_scene *scene);
+void make_attention(struct op_scene *scene);
 
 #endif

@@ -10,6 +10,7 @@ import math
 import torch
 import torch.nn.functional as F
 
+import attention
 import boxes
 import detections
 import forks
@@ -400,6 +401,7 @@ def mean_iou(layer, x, parameters, net):
 
 
 TYPES = {
+    **attention.TYPES,
     **boxes.TYPES,
     **detections.TYPES,
     **forks.TYPES,

@@ -71,6 +71,8 @@
     K(batch_norm_backward)                                                                         \
     K(recurrent)                                                                                   \
     K(recurrent_backward)                                                                          \
+    K(attention)                                                                                   \
+    K(attention_backward)                                                                          \
     K(softmax)                                                                                     \
     K(softmax_backward)                                                                            \
     K(softmax_loss)                                                                                \

@@ -84,8 +84,8 @@ static const struct ls_compute ls_ref_defined = {.run = run_defined, .scratch = 
 static const struct ls_compute *compute_of(enum ls_op_kind kind)
 {
     static const struct ls_compute *const tables[] = {
-        ls_ref_elements, ls_ref_losses,  ls_ref_norms,     ls_ref_recurrent,
-        ls_ref_regions,  ls_ref_windows, ls_ref_sequences, ls_ref_gradients};
+        ls_ref_attention, ls_ref_elements, ls_ref_losses,    ls_ref_norms,    ls_ref_recurrent,
+        ls_ref_regions,   ls_ref_windows,  ls_ref_sequences, ls_ref_gradients};
     const struct ls_compute *found = find(tables, sizeof tables / sizeof *tables, kind);
     return found == NULL && ls_defined_of(kind) != NULL ? &ls_ref_defined : found;
 }

@@ -40,9 +40,9 @@ struct ls_compute {
 extern const struct ls_device ls_device_reference;
 
 /* By kind; empty where another file has it. */
-extern const struct ls_compute ls_ref_elements[LS_OP_KINDS], ls_ref_losses[LS_OP_KINDS],
-    ls_ref_norms[LS_OP_KINDS], ls_ref_recurrent[LS_OP_KINDS], ls_ref_regions[LS_OP_KINDS],
-    ls_ref_sequences[LS_OP_KINDS], ls_ref_windows[LS_OP_KINDS];
+extern const struct ls_compute ls_ref_attention[LS_OP_KINDS], ls_ref_elements[LS_OP_KINDS],
+    ls_ref_losses[LS_OP_KINDS], ls_ref_norms[LS_OP_KINDS], ls_ref_recurrent[LS_OP_KINDS],
+    ls_ref_regions[LS_OP_KINDS], ls_ref_sequences[LS_OP_KINDS], ls_ref_windows[LS_OP_KINDS];
 
 /* f(x), or its derivative by x or y, as enum ls_activation says. */
 double ls_ref_activation(const struct ls_activation_attr *attr, double x, bool slope);

@@ -190,8 +190,9 @@ static void every_op_says_what_it_rounds(void **state)
         bool writes = !backward && type->effect == LS_EFFECT_NONE && !known;
         if (writes != (type->outputs != LS_OUTPUTS_FP32))
             fail_msg("the record of '%s' does not say whether its output is rounded", type->name);
-        /* What a plugin computes is its own affair; recurrent layers compute in fp32. */
-        bool fp32_alone = kind == LS_OP_PLUGIN || kind == LS_OP_RECURRENT;
+        /* What a plugin computes is its own affair; cells and softmaxes compute in fp32. */
+        bool fp32_alone =
+            kind == LS_OP_PLUGIN || kind == LS_OP_RECURRENT || kind == LS_OP_ATTENTION;
         if (type->heavy && type->rounded_inputs != 2 && !fp32_alone)
             fail_msg("the record of '%s' does not say that it is a product", type->name);
     }

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "one_layer.h"
 
-enum { ROUNDS = 16000, TYPES_MAX = 256 };
+enum { ROUNDS = 20000, TYPES_MAX = 256 };
 
 static uint64_t drawn;
 
@@ -170,11 +170,12 @@ static void describe(struct ls_text *text, struct ls_text *bottoms,
 }
 
 /* What is drawn hardly ever fits these: an infogain loss wants a file, or a matrix without samples,
- * a loss of regions as many planes as its fields say. */
+ * a loss of regions as many planes as its fields say, and attention channels for all heads. */
 static bool is_particular(const struct ls_layer_type *type)
 {
-    return strcmp(type->type, "InfogainLoss") == 0 || strcmp(type->type, "RegionLoss") == 0 ||
-           strcmp(type->type, "PSROIPooling") == 0 || strcmp(type->type, "MultiBoxLoss") == 0 ||
+    return strcmp(type->type, "Attention") == 0 || strcmp(type->type, "InfogainLoss") == 0 ||
+           strcmp(type->type, "RegionLoss") == 0 || strcmp(type->type, "PSROIPooling") == 0 ||
+           strcmp(type->type, "MultiBoxLoss") == 0 ||
            strcmp(type->type, "DetectionEvaluate") == 0 ||
            strcmp(type->type, "EvalDetection") == 0 || strncmp(type->type, "Yolo", 4) == 0 ||
            strcmp(type->type, "Proposal") == 0 || strcmp(type->type, "DetectionOutput") == 0 ||

@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "one_layer.h"
 
+#include "ir/op_type.h"
+
 #define YOLO                                                                                       \
     "yolov3_param { num: 2 num_class: 2 biases: [9, 9, 5, 5, 2, 2] mask: [0, 2] iou_thresh: 1 }"
 #define YOLO_V2 "yolo_detection_output_param { num_box: 2 num_classes: 2 biases: [1, 1, 2, 2] }"
@@ -87,6 +89,21 @@ static const struct axes_case {
     {LAYER("ArgMax") XY "argmax_param { axis: 0 }", "5x8x3@1", "1x8x3@1"},
     {LAYER("ArgMax") XY "argmax_param { axis: 1 }", "5x8x3@1", "no: " RUNS},
     {LAYER("ArgMax") XY, "8x3?", "8x1x1?"},
+
+    {LAYER("Attention") XY "attention_param { num_heads: 2 }", "8x5x12/2", "8x5x4/2"},
+    {LAYER("Attention") XY "attention_param { num_heads: 2 }", "5x8x12@1", "no: " NOT_IN_FRONT},
+    {LAYER("Attention") XY "attention_param { num_heads: 2 }", "8x5x12?", "no: " NOT_IN_FRONT},
+    {LAYER("Attention") ABSY "attention_param { num_heads: 2 }", "8x5x4 8x7x4 8x7x6", "8x5x6"},
+    {LAYER("Attention") ABSY "attention_param { num_heads: 2 }", "8x5x4 8x7x4/2 8x7x6",
+     "no: " ALIKE},
+    {LAYER("Attention") ABY "attention_param { num_heads: 2 extra: KEY_MASK }", "8x5x12 8x5",
+     "8x5x4"},
+    {LAYER("Attention") ABY "attention_param { num_heads: 2 extra: KEY_MASK }", "8x5x12 8x5/2",
+     "no: " ALIKE},
+    {LAYER("Attention") ABY "attention_param { num_heads: 2 extra: MASK }", "8x5x12 1x5x5?",
+     "8x5x4"},
+    {LAYER("Attention") ABY "attention_param { num_heads: 2 extra: MASK }", "8x5x12 8x2x5x5",
+     "8x5x4"},
 
     {LAYER("Axpy") ABSY, "8x3/2 8x3x4/2 8x3x4/2", "8x3x4/2"},
     {LAYER("Axpy") ABSY, "8x3x1x1 8x3x4x4 8x3x4x4", "8x3x4x4"},
@@ -652,7 +669,8 @@ static void every_type_has_lines_for_every_place_of_samples(void **state)
 static bool reads_integers(const struct ls_op *op)
 {
     for (int i = 0; i < op->inputs && op->kind != LS_OP_VIEW; i++)
-        if (op->input[i] != NULL && op->input[i]->type == LS_I32)
+        if (op->input[i] != NULL && op->input[i]->type == LS_I32 &&
+            (ls_op_input_types(op->kind, i) >> LS_I32 & 1) == 0)
             return true;
     return false;
 }

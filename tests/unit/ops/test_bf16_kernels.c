@@ -38,6 +38,8 @@ static const struct {
     [LS_OP_BATCH_NORM_BACKWARD] = {.in = ~0U << 3},
     [LS_OP_RECURRENT] = {.in = ~0U << 1, .out = ~0U << 1},
     [LS_OP_RECURRENT_BACKWARD] = {.in = ~0U << 1, .out = 1U << 1},
+    [LS_OP_ATTENTION] = {.in = ~0U << 3, .out = 1U << 1},
+    [LS_OP_ATTENTION_BACKWARD] = {.in = 1U << 2 | ~0U << 6},
 };
 
 /* Finds the values that become bf16. */
