@@ -68,6 +68,15 @@ static int labels_report(const struct ls_net *net, const struct consumer *consum
     struct ls_problem problem;
     const struct ls_layer *layer = labels_layer_of(ls_net_graph(net), consumer->op);
     ls_layer_place(layer, NULL, NULL, place);
+    if (consumer->op->kind == LS_OP_EMBED) {
+        ls_problem_set(&problem, LOCKSTEP_DATA,
+                       "the layer's input_dim must be beyond the largest number that it looks up",
+                       "its number %.9g is none of the %" PRId64
+                       " rows of layer '%s' (%s), which are 0 to %" PRId64,
+                       (double)label, consumer->labels.classes, layer->name, place,
+                       consumer->labels.classes - 1);
+        return ls_reader_fail(reader, ordinal, &problem, error);
+    }
     ls_problem_set(&problem, LOCKSTEP_DATA,
                    "the layer that makes the scores needs a num_output beyond the largest label; "
                    "loss_param { ignore_label } leaves samples out",

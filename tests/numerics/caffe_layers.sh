@@ -179,5 +179,5 @@ layer { name: "soft" type: "SoftmaxWithLoss" bottom: "t" bottom: "label" top: "s
 NET
 } >index.prototxt
 solver index
-expect 4 "none of the 7 classes of layer 'table'" -- "$LOCKSTEP" train --solver index_solver.prototxt --overwrite --snapshot-prefix i
+expect 4 "none of the 7 rows of layer 'table'" -- "$LOCKSTEP" train --solver index_solver.prototxt --overwrite --snapshot-prefix i
 finish
