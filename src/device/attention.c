@@ -2,6 +2,7 @@
 #include "device/attention.h"
 
 #include <sleef.h>
+#include <string.h>
 
 void ls_attention_angles(const struct ls_rotary_attr *attr, double position, float *angles)
 {

@@ -9,7 +9,8 @@ static inline size_t whole(size_t columns)
     return (columns + LS_LANES - 1) / LS_LANES * LS_LANES;
 }
 
-/* ---- The exponential of device/attention.h, of a register ------------------------------------ */
+/* ---- The exponential of device/attention_power.h, of a register
+ * ------------------------------------ */
 
 #if LS_ISA_IS(AVX512)
 

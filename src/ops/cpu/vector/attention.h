@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "device/attention.h"
+#include "device/attention_power.h"
 #include "ops/cpu/isa.h"
 
 /* Rows of numbers, of which `columns` count; there is room for a multiple of 16. */
