@@ -47,6 +47,10 @@ static int read_with(const struct ls_weight_map *map, const char *path, enum ls_
     LS_TRY(begin(path, weights, error));
     const struct ls_weight_shards *shards = &weights->origin->shards;
     struct ls_renamed *renamed = &weights->origin->renamed;
+    if (ls_weights_are_ours(map, shards->tensors, shards->tensor_count))
+        return ls_fail(error, LOCKSTEP_WEIGHTS, path, "leave the map out",
+                       "has Lockstep's names, not those that map '%s' is for",
+                       map->definition->file);
     LS_TRY(
         ls_weights_rename(map, false, shards->tensors, shards->tensor_count, path, renamed, error));
     for (size_t i = 0; i < shards->count; i++)

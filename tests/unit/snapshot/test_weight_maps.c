@@ -376,6 +376,10 @@ static void files_are_converted_there_and_back(void **state)
     assert_string_equal(weights.layers[1].name, "h.1");
     assert_true(weights.layers[1].blobs[0].data[1] == 11);
     ls_weights_free(&weights);
+    assert_int_equal(ls_weights_read_mapped(ours, LS_WEIGHTS_BEST, map, &weights, &error),
+                     LOCKSTEP_WEIGHTS);
+    assert_string_equal(error.problems[0].hint, "leave the map out");
+    ls_error_clear(&error);
     assert_int_equal(ls_weights_convert_names(ours, ls_test_path("x.h5"), map, NULL, NULL, &error),
                      LOCKSTEP_USAGE);
     ls_error_clear(&error);
