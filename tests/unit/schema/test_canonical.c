@@ -36,6 +36,26 @@ static struct ls_text canonical_of(const char *solver_text, const char *net_text
     return text;
 }
 
+static void blocks_are_what_they_are_written_out_as(void **state)
+{
+    (void)state;
+    struct ls_text block = canonical_of(
+        SOLVER,
+        NET "block { name: 'h' repeat: 2 bottom: 'ip' top: 'y' layer { name: 'sum' type: "
+            "'ReLU' bottom: 'ip' top: 'y' include { phase: TRAIN } } }"
+            "layer { name: 'end' type: 'Silence' bottom: 'y' }",
+        0);
+    struct ls_text layers =
+        canonical_of(SOLVER,
+                     NET "layer { name: 'h.0.sum' type: 'ReLU' bottom: 'ip' top: 'h.0.y' }"
+                         "layer { name: 'h.1.sum' type: 'ReLU' bottom: 'h.0.y' top: 'h.1.y' }"
+                         "layer { name: 'end' type: 'Silence' bottom: 'h.1.y' }",
+                     0);
+    assert_string_equal(block.data, layers.data);
+    ls_text_free(&block);
+    ls_text_free(&layers);
+}
+
 static void what_is_in_it(void **state)
 {
     (void)state;
@@ -324,6 +344,7 @@ static void unreadable_definitions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_are_what_they_are_written_out_as),
         cmocka_unit_test(what_is_in_it),
         cmocka_unit_test(same_is_same),
         cmocka_unit_test(paths_do_not_count),
