@@ -22,6 +22,7 @@
 
 #include "lockstep/base.h"
 #include "lockstep/data.h"
+#include "lockstep/generate.h"
 #include "lockstep/job.h"
 #include "lockstep/model.h"
 #include "lockstep/net.h"

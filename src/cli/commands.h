@@ -9,6 +9,7 @@ extern const struct ls_cli_command ls_cli_command_train;
 extern const struct ls_cli_command ls_cli_command_test;
 extern const struct ls_cli_command ls_cli_command_predict;
 extern const struct ls_cli_command ls_cli_command_classify;
+extern const struct ls_cli_command ls_cli_command_generate;
 extern const struct ls_cli_command ls_cli_command_verify;
 extern const struct ls_cli_command ls_cli_command_replay;
 extern const struct ls_cli_command ls_cli_command_plan;

@@ -189,31 +189,33 @@ const struct ls_value *ls_prediction_output(const struct ls_prediction *predicti
 
 struct samples {
     struct ls_prediction *prediction;
-    const float *input;         /* of the one that takes samples; or */
-    const float *const *inputs; /* of all */
-    float *output;
+    const float *input;             /* of the one that takes samples; or */
+    struct ls_prediction_rows rows; /* with those of all, which NULL stands for */
     size_t count;
     _Atomic size_t next;
     struct ls_worker_failure failure;
 };
 
-/* Copies the one sample of a value to plain order, as fp32: what is not fp32 is plain already
- * (plan/layout.c). */
-static void prediction_copy(const struct ls_value *value, const void *numbers, float *target)
+/* Copies elements [begin, begin + count) of the one sample of a value to plain order, as fp32: what
+ * is not fp32 is plain already (plan/layout.c). */
+static void prediction_copy(const struct ls_value *value, const void *numbers, int64_t begin,
+                            int64_t count, float *target)
 {
     const struct ls_shape *shape = &value->shape;
     const float *source = numbers;
     int64_t block = value->layout->block;
     if (block <= 1 || shape->rank < 2) {
-        ls_dtype_convert(value->type, numbers, LS_F32, target, (size_t)ls_shape_size(shape));
+        ls_dtype_convert(value->type,
+                         (const char *)numbers + (size_t)begin * ls_dtype_size(value->type), LS_F32,
+                         target, (size_t)count);
         return;
     }
     int64_t channels = shape->dim[1], blocks = (channels + block - 1) / block;
     int64_t inner = ls_shape_count(shape, 2, shape->rank);
-    for (int64_t row = 0; row < shape->dim[0]; row++)
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t i = 0; i < inner; i++)
-                *target++ = source[((row * blocks + c / block) * inner + i) * block + c % block];
+    for (int64_t at = begin; at < begin + count; at++) {
+        const int64_t row = at / (channels * inner), c = at / inner % channels, i = at % inner;
+        *target++ = source[((row * blocks + c / block) * inner + i) * block + c % block];
+    }
 }
 
 /* One sample, in the memory of a worker. */
@@ -221,15 +223,17 @@ static int prediction_run_sample(const struct samples *samples, size_t sample, i
                                  struct ls_error *error)
 {
     const struct ls_prediction *prediction = samples->prediction;
+    const struct ls_prediction_rows *rows = &samples->rows;
     const struct ls_net_plan *plan = prediction->plan;
     const struct ls_graph *graph = plan->plan->graph;
     void **inputs = prediction->benches[worker].inputs;
     for (size_t i = 0; i < graph->input_count; i++) {
-        const size_t size = (size_t)ls_shape_size(&graph->inputs[i].value->shape);
-        const float *from = samples->inputs != NULL            ? samples->inputs[i]
-                            : (int)i == prediction->data_input ? samples->input
-                                                               : NULL;
-        inputs[i] = from != NULL ? (float *)from + sample * size : prediction->zeros[i];
+        const struct ls_value *value = graph->inputs[i].value;
+        const size_t bytes = (size_t)ls_shape_size(&value->shape) * ls_dtype_size(value->type);
+        const void *from = rows->inputs != NULL               ? rows->inputs[i]
+                           : (int)i == prediction->data_input ? samples->input
+                                                              : NULL;
+        inputs[i] = from != NULL ? (char *)from + sample * bytes : prediction->zeros[i];
     }
     struct ls_run run = {.inputs = inputs,
                          .context = {.stream = prediction->engine->streams[worker],
@@ -237,9 +241,12 @@ static int prediction_run_sample(const struct samples *samples, size_t sample, i
                                      .first_ordinal = (int64_t)sample * plan->samples,
                                      .samples = plan->samples,
                                      .normalizers = prediction->normalizers,
-                                     .partials = prediction->records[worker]}};
+                                     .partials = prediction->records[worker]},
+                         .rows = {rows->states, rows->row + (int64_t)sample, true}};
     ls_exchange_context(prediction->exchange, worker, (size_t)worker, NULL, &run.context);
     LS_TRY(ls_binding_run(plan, worker, LS_RUN_ALL, &run, error));
+    if (rows->output == NULL)
+        return 0;
     const struct ls_device_memory *memory = prediction->engine->device->memory;
     const void *numbers = ls_binding_value(plan, worker, plan->output, inputs);
     if (!memory->host_memory) {
@@ -247,8 +254,8 @@ static int prediction_run_sample(const struct samples *samples, size_t sample, i
         LS_TRY(memory->read(NULL, copy, numbers, ls_value_bytes(plan->output), error));
         numbers = copy;
     }
-    prediction_copy(plan->output, numbers,
-                    samples->output + sample * (size_t)ls_shape_size(&plan->output->shape));
+    prediction_copy(plan->output, numbers, rows->begin, rows->numbers,
+                    rows->output + sample * (size_t)rows->numbers);
     return 0;
 }
 
@@ -271,12 +278,21 @@ static int prediction_run_all(struct samples *samples)
     return atomic_load(&samples->failure.status);
 }
 
+/* All of the output, of samples whose states are zeros. */
+static struct ls_prediction_rows prediction_whole(const struct ls_prediction *prediction,
+                                                  const float *const *inputs, float *output)
+{
+    return (struct ls_prediction_rows){.inputs = (const void *const *)inputs,
+                                       .numbers = ls_shape_size(&prediction->plan->output->shape),
+                                       .output = output};
+}
+
 int ls_prediction_run(struct ls_prediction *prediction, const float *input, size_t count,
                       float *output, struct ls_error *error)
 {
     struct samples samples = {.prediction = prediction,
                               .input = input,
-                              .output = output,
+                              .rows = prediction_whole(prediction, NULL, output),
                               .count = count,
                               .failure = {.error = error}};
     return prediction_run_all(&samples);
@@ -296,9 +312,16 @@ int ls_prediction_run_inputs(struct ls_prediction *prediction, const float *cons
                              size_t count, float *output, struct ls_error *error)
 {
     struct samples samples = {.prediction = prediction,
-                              .inputs = inputs,
-                              .output = output,
+                              .rows = prediction_whole(prediction, inputs, output),
                               .count = count,
                               .failure = {.error = error}};
+    return prediction_run_all(&samples);
+}
+
+int ls_prediction_run_rows(struct ls_prediction *prediction, const struct ls_prediction_rows *rows,
+                           struct ls_error *error)
+{
+    struct samples samples = {
+        .prediction = prediction, .rows = *rows, .count = rows->count, .failure = {.error = error}};
     return prediction_run_all(&samples);
 }

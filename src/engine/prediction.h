@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 
 struct ls_prediction;
+struct ls_sample_states;
 
 /* For a net in its test phase, which names the value that is predicted (ls_net_options.output); the
  * engine has its store. Net and engine outlive it. */
@@ -36,5 +37,17 @@ const struct ls_value *ls_prediction_input_at(const struct ls_prediction *predic
 /* The same as ls_prediction_run from all of them. */
 int ls_prediction_run_inputs(struct ls_prediction *prediction, const float *const *inputs,
                              size_t count, float *output, struct ls_error *error);
+
+/* A run whose samples go on where others have stopped: they have the states per sample of rows. */
+struct ls_prediction_rows {
+    const void *const *inputs;       /* by input: of its type, sample by sample; NULL: zeros */
+    size_t count;                    /* of samples */
+    struct ls_sample_states *states; /* NULL: there are none */
+    int64_t row;                     /* of the first sample; the others have those behind it */
+    int64_t begin, numbers;          /* which elements of each sample's output are wanted */
+    float *output;                   /* they, sample by sample; NULL: none is */
+};
+int ls_prediction_run_rows(struct ls_prediction *prediction, const struct ls_prediction_rows *rows,
+                           struct ls_error *error);
 
 #endif

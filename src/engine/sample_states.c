@@ -110,18 +110,20 @@ static int sample_states_allocate(struct ls_sample_states *states, struct ls_err
     return there ? 0 : ls_fail_memory(error, "the state of samples");
 }
 
-int ls_sample_states_create(struct ls_pass *pass, struct ls_error *error)
+int ls_sample_states_open(const struct ls_graph *graph, const struct ls_device_memory *memory,
+                          struct ls_comm *comm, int64_t rows, struct ls_sample_states **out,
+                          struct ls_error *error)
 {
-    const struct ls_graph *graph = ls_net_graph(pass->net);
+    *out = NULL;
     if (graph->sample_state_count == 0)
         return 0;
-    struct ls_sample_states *states = pass->states = ls_alloc(1, sizeof *states);
+    struct ls_sample_states *states = *out = ls_alloc(1, sizeof *states);
     if (states == NULL)
         return ls_fail_memory(error, "the state of samples");
-    states->memory = pass->engine->device->memory;
-    states->comm = pass->engine->comm;
+    states->memory = memory;
+    states->comm = comm;
     states->count = graph->sample_state_count;
-    states->rows = sample_states_rows(pass->net);
+    states->rows = rows;
     states->tensors = ls_alloc(states->count, sizeof *states->tensors);
     if (states->tensors == NULL)
         return ls_fail_memory(error, "the state of samples");
@@ -129,6 +131,13 @@ int ls_sample_states_create(struct ls_pass *pass, struct ls_error *error)
     for (size_t i = 0; i < states->count; i++)
         LS_TRY(sample_states_check_size(&states->tensors[i], error));
     return sample_states_allocate(states, error);
+}
+
+int ls_sample_states_create(struct ls_pass *pass, struct ls_error *error)
+{
+    return ls_sample_states_open(ls_net_graph(pass->net), pass->engine->device->memory,
+                                 pass->engine->comm, sample_states_rows(pass->net), &pass->states,
+                                 error);
 }
 
 void ls_sample_states_free(struct ls_sample_states *states)
@@ -296,6 +305,28 @@ int ls_sample_states_publish(const struct ls_pass *pass, struct ls_error *error)
         LS_TRY(sample_states_share(states, error));
     LS_TRY(sample_states_carry_over(states, error));
     states->old = !states->old;
+    return 0;
+}
+
+/* ---- Without a pass -------------------------------------------------------------------------- */
+
+void ls_sample_states_turn(struct ls_sample_states *states)
+{
+    if (states != NULL)
+        states->old = !states->old;
+}
+
+int ls_sample_states_spread(struct ls_sample_states *states, struct ls_error *error)
+{
+    for (size_t i = 0; states != NULL && i < states->count; i++) {
+        const struct ls_state_tensor *tensor = &states->tensors[i];
+        unsigned char *copy = states->copy[states->old];
+        for (size_t part = 0; part < tensor->runs; part++)
+            for (int64_t row = 1; row < states->rows; row++)
+                LS_TRY(states->memory->copy(
+                    NULL, copy + sample_states_at(states, tensor, part, row),
+                    copy + sample_states_at(states, tensor, part, 0), tensor->run, error));
+    }
     return 0;
 }
 

@@ -47,6 +47,11 @@ struct ls_sample_states {
 
 /* Makes the states of a pass, which are zeros; pass->states stays NULL where its net has none. */
 int ls_sample_states_create(struct ls_pass *pass, struct ls_error *error);
+/* The same for so many rows of a graph that is run without a pass; *states is NULL where the graph
+ * has none, and else to be freed, also on failure. `comm` outlives them. */
+int ls_sample_states_open(const struct ls_graph *graph, const struct ls_device_memory *memory,
+                          struct ls_comm *comm, int64_t rows, struct ls_sample_states **states,
+                          struct ls_error *error);
 void ls_sample_states_free(struct ls_sample_states *states);
 /* What that takes for a net of one of so many ranks. */
 size_t ls_sample_states_bytes(const struct ls_net *net, int ranks);
@@ -69,6 +74,12 @@ int ls_sample_states_keep(const struct ls_sample_states *states, int state, int6
  * micro-batch had stay as they were, and the next pass reads what this one has kept. All ranks call
  * it. */
 int ls_sample_states_publish(const struct ls_pass *pass, struct ls_error *error);
+
+/* Without a pass, when rows have been computed that count: what they have kept is read from now on.
+ * Rows that were not computed are undefined then. Nothing to do where `states` is NULL. */
+void ls_sample_states_turn(struct ls_sample_states *states);
+/* All rows become what the first one is. */
+int ls_sample_states_spread(struct ls_sample_states *states, struct ls_error *error);
 
 /* What the next pass will read of a state, in the host's memory: all rows, in Caffe's order. It
  * stays there until a pass is published. */

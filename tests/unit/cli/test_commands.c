@@ -404,6 +404,40 @@ static void test_sizes(void **state)
     }
 }
 
+/* The fake library writes the letter behind the last one. */
+static void test_generate(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--prompt", "ab", "--length",
+                         "4", "--greedy", "--top-k", "3", "--top-p", "0.5", "--seed", "7"),
+                     0);
+    assert_string_equal(out, "abcdea\n");
+    assert_string_equal(fake.calls, "generator(m|w|1|0|3|0.5|7|0) ");
+    assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--prompt", "ab", "--length",
+                         "9", "--stop", "e", "--no-prompt", "--temperature", "0.25"),
+                     0);
+    assert_string_equal(out, "cd\n");
+    assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--length", "3", "--ids"),
+                     0);
+    assert_string_equal(out, "0 1 2\n");
+    assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--length", "0", "--ids",
+                         "--prompt", "3, 1 2"),
+                     0);
+    assert_string_equal(out, "3 1 2\n");
+    assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--prompt", "a", "--length",
+                         "3", "--samples", "2", "--stop", "d"),
+                     0);
+    assert_string_equal(out, "--- text 1\nabc\n--- text 2\nac\n");
+    assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--ids", "--prompt", "1 x"),
+                     LOCKSTEP_USAGE);
+    assert_string_equal(
+        messages, "lockstep: generate: byte 3 of the prompt is no part of a number of a token\n");
+    assert_int_equal(
+        RUN("generate", "--model", "m", "--weights", "w", "--prompt", "a", "--stop", "ab"),
+        LOCKSTEP_USAGE);
+    assert_string_equal(messages, "lockstep: generate: --stop 'ab' is 2 tokens; it must be one\n");
+}
+
 /* Every command that has the option hands it to each call of the library that computes. */
 static void the_device_reaches_the_library(void **state)
 {
@@ -416,6 +450,7 @@ static void the_device_reaches_the_library(void **state)
         {{"test", "--model", "m", "--weights", "w"}, 1},
         {{"predict", "--model", "m", "--weights", "w", "a.png"}, 1},
         {{"classify", "--model", "m", "--weights", "w", "a.png"}, 1},
+        {{"generate", "--model", "m", "--weights", "w", "--prompt", "a"}, 1},
         {{"plan", "--solver", "s"}, 1},
         {{"plan", "--model", "m"}, 1},
         {{"plan", "--solver", "s", "--ranks", "2"}, 1},
@@ -454,25 +489,16 @@ static void the_device_reaches_the_library(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_test),
-        TEST(test_verify),
-        TEST(test_replay),
-        TEST(test_data_tools),
-        TEST(test_prune),
-        TEST(test_convert_weights),
-        TEST(test_predict_text),
-        TEST(test_predict_json),
-        TEST(test_predict_csv),
-        TEST(test_predict_samples),
-        TEST(test_predict_draw),
-        TEST(test_plan),
-        TEST(test_plan_ranks),
-        TEST(test_links),
-        TEST(test_time),
-        TEST(test_tune),
-        TEST(test_sizes),
-        TEST(test_output_fails),
-        TEST(the_device_reaches_the_library),
+        TEST(test_test),         TEST(test_verify),
+        TEST(test_replay),       TEST(test_data_tools),
+        TEST(test_prune),        TEST(test_convert_weights),
+        TEST(test_predict_text), TEST(test_predict_json),
+        TEST(test_predict_csv),  TEST(test_predict_samples),
+        TEST(test_predict_draw), TEST(test_generate),
+        TEST(test_plan),         TEST(test_plan_ranks),
+        TEST(test_links),        TEST(test_time),
+        TEST(test_tune),         TEST(test_sizes),
+        TEST(test_output_fails), TEST(the_device_reaches_the_library),
     };
     return cmocka_run_group_tests(tests, NULL, free_texts);
 }

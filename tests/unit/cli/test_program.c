@@ -79,6 +79,20 @@ static void test_usage_errors(void **state)
                  "lockstep: predict: --draw goes with --samples N and --format text\n");
     expect_usage(RUN("predict", "--format", "xml", "a.png"),
                  "lockstep: predict: --format xml is unknown. hint: text, json or csv\n");
+    expect_usage(RUN("generate", "--model", "m"),
+                 "lockstep: generate: --weights FILE is missing\n");
+    expect_usage(
+        RUN("generate", "--model", "m", "--weights", "w", "--prompt", "a", "--prompt-file", "-"),
+        "lockstep: generate: give --prompt or --prompt-file, not both\n");
+    expect_usage(
+        RUN("generate", "--model", "m", "--weights", "w", "--greedy", "--temperature", "1"),
+        "lockstep: generate: give --greedy or --temperature, not both\n");
+    expect_usage(RUN("generate", "--model", "m", "--weights", "w", "--top-p", "1e"),
+                 "lockstep: generate: --top-p '1e' is no number above 0 and at most 1\n");
+    expect_usage(
+        RUN("generate", "--model", "m", "--weights", "w", "--samples", "2", "--length", "1048577"),
+        "lockstep: generate: several texts have at most 1048576 tokens each; one text can "
+        "be longer\n");
     static const char *const lists[] = {"", "1,", "0", "1,x", "1 2", "5000", ",1"};
     for (size_t i = 1; i < sizeof lists / sizeof lists[0]; i++) {
         assert_int_equal(RUN("verify", "--solver", "s", "--workers", lists[i]), LOCKSTEP_USAGE);

@@ -1,0 +1,404 @@
+/* Nets that say which token comes next. See schema/language_net.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "schema/language_net.h"
+
+#include <string.h>
+
+#include "base/names.h"
+#include "schema/data_layers.h"
+#include "schema/places.h"
+
+static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
+{
+    return layer->type != NULL && strcmp(layer->type, type) == 0;
+}
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+    while (*names != NULL && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
+static bool is_recurrent(const Lockstep__LayerParameter *layer)
+{
+    static const char *const types[] = {"LSTM", "RNN", "GRU", NULL};
+    return layer->type != NULL && is_one_of(layer->type, types);
+}
+
+static int language_fail(const struct ls_net_definition *definition,
+                         const Lockstep__LayerParameter *layer, const char *hint,
+                         struct ls_error *error, const char *format, const char *name)
+    __attribute__((format(printf, 5, 0)));
+static int language_fail(const struct ls_net_definition *definition,
+                         const Lockstep__LayerParameter *layer, const char *hint,
+                         struct ls_error *error, const char *format, const char *name)
+{
+    char place[LS_PLACE_MAX];
+    ls_place(definition->definition, layer != NULL ? (const void *)layer : definition->net, NULL,
+             place, sizeof place);
+    return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, format, name);
+}
+
+/* A copy of a layer, whose parts are shared. */
+static Lockstep__LayerParameter *language_copy(struct ls_definition *definition,
+                                               const Lockstep__LayerParameter *layer)
+{
+    Lockstep__LayerParameter *copy = ls_arena_alloc(definition->arena, 1, sizeof *copy);
+    if (copy == NULL || !ls_places_alias(definition->places, copy, layer))
+        return NULL;
+    *copy = *layer;
+    return copy;
+}
+
+/* ---- Logits ---------------------------------------------------------------------------------- */
+
+/* Where a net ends: the logits, and how many layers in front of `behind` may have made them. */
+struct ending {
+    const char *logits;
+    size_t behind;
+    Lockstep__LayerParameter
+        *product; /* what makes them in place of a loss; NULL: they are there */
+};
+
+/* An inner product in place of a LinearSoftmaxLoss layer, with its weights and the same sums. */
+static int make_product(const struct ls_net_definition *from, size_t index, struct ending *ending,
+                        struct ls_error *error)
+{
+    struct ls_definition *definition = from->definition;
+    const Lockstep__LayerParameter *loss = from->net->layer[index];
+    const Lockstep__LinearSoftmaxLossParameter *given = loss->linear_softmax_loss_param;
+    Lockstep__LayerParameter *layer = language_copy(definition, loss);
+    Lockstep__InnerProductParameter *param = (Lockstep__InnerProductParameter *)ls_arena_message(
+        definition->arena, &lockstep__inner_product_parameter__descriptor);
+    char **top = ls_arena_alloc(definition->arena, 1, sizeof *top);
+    if (layer == NULL || param == NULL || top == NULL ||
+        (*top = ls_arena_copy_string(definition->arena, "(logits)")) == NULL ||
+        !ls_places_alias(definition->places, param, given != NULL ? (const void *)given : loss))
+        return ls_fail_memory(error, "a net");
+    param->has_num_output = param->has_bias_term = param->has_axis = param->has_algorithm = 1;
+    param->num_output = given != NULL ? given->num_output : 0;
+    param->bias_term = given != NULL && given->bias_term;
+    param->axis = given != NULL ? given->axis : -1;
+    param->algorithm = LOCKSTEP__INNER_PRODUCT_PARAMETER__ALGORITHM__PORTABLE;
+    layer->type = ls_arena_copy_string(definition->arena, "InnerProduct");
+    if (layer->type == NULL)
+        return ls_fail_memory(error, "a net");
+    layer->inner_product_param = param;
+    layer->linear_softmax_loss_param = NULL;
+    layer->loss_param = NULL;
+    layer->n_bottom = layer->n_top = 1;
+    layer->top = top;
+    layer->n_loss_weight = layer->n_propagate_down = 0;
+    *ending = (struct ending){*top, index, layer};
+    return 0;
+}
+
+/* Whether a layer reads a blob that layer `from` has made, before another one writes it. */
+static bool is_read(const Lockstep__NetParameter *net, size_t from, const char *blob)
+{
+    for (size_t i = from + 1; i < net->n_layer; i++)
+        for (size_t b = 0; b < net->layer[i]->n_bottom; b++)
+            if (strcmp(net->layer[i]->bottom[b], blob) == 0)
+                return true;
+    return false;
+}
+
+/* A net without a loss ends with logits, or a softmax of them. */
+static int find_last_top(const struct ls_net_definition *from, struct ending *ending,
+                         struct ls_error *error)
+{
+    static const char *const figures[] = {"Accuracy", "Silence", NULL};
+    const Lockstep__NetParameter *net = from->net;
+    for (size_t i = net->n_layer; i-- > 0;) {
+        const Lockstep__LayerParameter *layer = net->layer[i];
+        if (layer->type == NULL || is_one_of(layer->type, figures) || layer->n_bottom == 0 ||
+            layer->n_top == 0 || is_read(net, i, layer->top[layer->n_top - 1]))
+            continue;
+        const bool softmax = is_type(layer, "Softmax");
+        *ending = (struct ending){softmax ? layer->bottom[0] : layer->top[layer->n_top - 1],
+                                  softmax ? i : i + 1, NULL};
+        return 0;
+    }
+    return language_fail(from, NULL, "it must end with the logits of the next token", error,
+                         "the net has no blob that says how a text goes on%s", "");
+}
+
+static int find_ending(const struct ls_net_definition *from, const char *output,
+                       struct ending *ending, struct ls_error *error)
+{
+    const Lockstep__NetParameter *net = from->net;
+    if (output != NULL) {
+        *ending = (struct ending){output, net->n_layer, NULL};
+        return 0;
+    }
+    for (size_t i = net->n_layer; i-- > 0;) {
+        const Lockstep__LayerParameter *layer = net->layer[i];
+        if (is_type(layer, "LinearSoftmaxLoss") && layer->n_bottom > 0)
+            return make_product(from, i, ending, error);
+        if (is_type(layer, "SoftmaxWithLoss") && layer->n_bottom > 0) {
+            *ending = (struct ending){layer->bottom[0], i, NULL};
+            return 0;
+        }
+    }
+    return find_last_top(from, ending, error);
+}
+
+/* ---- What logits are computed from ----------------------------------------------------------- */
+
+static bool has_top(const struct ls_names *names, const Lockstep__LayerParameter *layer)
+{
+    size_t ignored;
+    for (size_t t = 0; t < layer->n_top; t++)
+        if (ls_names_find(names, layer->top[t], &ignored))
+            return true;
+    return false;
+}
+
+/* Leaves out the layers that logits do not depend on. */
+static int language_cut(const struct ls_net_definition *from, const struct ending *ending,
+                        struct ls_language_net *net, struct ls_error *error)
+{
+    struct ls_arena *arena = from->definition->arena;
+    struct ls_names names = {0};
+    const size_t most = from->net->n_layer + 1;
+    Lockstep__NetParameter *less = ls_arena_alloc(arena, 1, sizeof *less);
+    Lockstep__LayerParameter **layer = ls_arena_alloc(arena, most, sizeof *layer);
+    net->logits = ls_arena_copy_string(arena, ending->logits);
+    bool made = less != NULL && layer != NULL && net->logits != NULL &&
+                ls_places_alias(from->definition->places, less, from->net) &&
+                ls_names_set(&names, ending->logits, 0);
+    size_t kept = 0; /* at the end of the list */
+    if (ending->product != NULL && made) {
+        layer[most - ++kept] = ending->product;
+        made = ls_names_set(&names, ending->product->bottom[0], 0);
+    }
+    for (size_t i = ending->behind; i-- > 0 && made;) {
+        if (!has_top(&names, from->net->layer[i]))
+            continue;
+        layer[most - ++kept] = from->net->layer[i];
+        for (size_t b = 0; b < from->net->layer[i]->n_bottom; b++)
+            made = made && ls_names_set(&names, from->net->layer[i]->bottom[b], 0);
+    }
+    ls_names_free(&names);
+    if (!made)
+        return ls_fail_memory(error, "a net");
+    if (kept == 0)
+        return language_fail(from, NULL, "'lockstep shapes' lists all blobs", error,
+                             "the net has no blob '%.200s'", ending->logits);
+    *less = *from->net;
+    less->layer = layer + (most - kept);
+    less->n_layer = kept;
+    net->definition = *from;
+    net->definition.net = less;
+    return 0;
+}
+
+/* ---- Inputs ---------------------------------------------------------------------------------- */
+
+/* What the blob of an Input layer is, by how it is used and what it is called. */
+static enum ls_token_input input_by_use(const Lockstep__NetParameter *net, const char *blob)
+{
+    static const struct {
+        const char *const names[5];
+        enum ls_token_input what;
+    } known[] = {{{"cont", "clip", NULL}, LS_TOKEN_CONT},
+                 {{"position", "positions", "position_ids", NULL}, LS_TOKEN_POSITIONS},
+                 {{"segment", "segments", NULL}, LS_TOKEN_SEGMENTS},
+                 {{"mask", "attention_mask", NULL}, LS_TOKEN_MASK}};
+    bool used = false;
+    for (size_t i = 0; i < net->n_layer; i++)
+        for (size_t b = 0; b < net->layer[i]->n_bottom; b++)
+            if (strcmp(net->layer[i]->bottom[b], blob) == 0) {
+                used = true;
+                if (b == 1 && is_recurrent(net->layer[i]))
+                    return LS_TOKEN_CONT;
+            }
+    if (!used)
+        return LS_TOKEN_UNUSED;
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (is_one_of(blob, known[k].names))
+            return known[k].what;
+    return LS_TOKEN_IDS;
+}
+
+/* The axis of a top's shape along which tokens follow each other; -1: it is no [N, T]. */
+static int token_axis(const Lockstep__LayerParameter *layer, int top)
+{
+    const Lockstep__InputParameter *param = layer->input_param;
+    if (param == NULL || param->n_shape == 0 ||
+        (param->n_shape != 1 && param->n_shape <= (size_t)top))
+        return -1;
+    const Lockstep__BlobShape *shape = param->shape[param->n_shape == 1 ? 0 : top];
+    const uint32_t samples = param->n_sample_axis == 0            ? 0
+                             : param->n_sample_axis == 1          ? param->sample_axis[0]
+                             : (size_t)top < param->n_sample_axis ? param->sample_axis[top]
+                                                                  : 2;
+    return shape->n_dim == 2 && samples < 2 ? 1 - (int)samples : -1;
+}
+
+/* The tokens of a window, as an input has them. */
+static int read_window(struct ls_language_net *net, const struct ls_language_input *input,
+                       struct ls_error *error)
+{
+    const int axis = token_axis(input->layer, input->top);
+    if (axis < 0)
+        return language_fail(&net->definition, input->layer,
+                             "input_param { shape { dim: 1 dim: 128 } } takes 128 tokens", error,
+                             "input '%.100s' of a net that writes a text must have the shape "
+                             "[samples, tokens], or with sample_axis 1 [tokens, samples]",
+                             input->layer->top[input->top]);
+    const Lockstep__InputParameter *param = input->layer->input_param;
+    const int64_t window = param->shape[param->n_shape == 1 ? 0 : input->top]->dim[axis];
+    if (window < 1 || window > INT32_MAX || (net->window != 0 && net->window != window))
+        return language_fail(&net->definition, input->layer,
+                             "all inputs have an element for each token", error,
+                             window < 1 || window > INT32_MAX
+                                 ? "input '%.100s' has no tokens, or more than 2147483647"
+                                 : "input '%.100s' has another number of tokens than that in front "
+                                   "of it",
+                             input->layer->top[input->top]);
+    net->window = window;
+    return 0;
+}
+
+static int add_input(struct ls_language_net *net, const Lockstep__LayerParameter *layer, int top,
+                     struct ls_error *error)
+{
+    struct ls_language_input *input = &net->inputs[net->input_count];
+    *input = (struct ls_language_input){
+        .layer = layer, .top = top, .what = input_by_use(net->definition.net, layer->top[top])};
+    for (size_t i = 0; i < net->input_count && input->what == LS_TOKEN_IDS; i++)
+        if (net->inputs[i].what == LS_TOKEN_IDS)
+            return language_fail(&net->definition, layer,
+                                 "a net that writes a text has one input of token ids; others are "
+                                 "called cont, position, segment or mask",
+                                 error, "it is not known what input '%.100s' is", layer->top[top]);
+    net->input_count++;
+    return input->what == LS_TOKEN_UNUSED ? 0 : read_window(net, input, error);
+}
+
+static int find_inputs(struct ls_language_net *net, struct ls_error *error)
+{
+    const struct ls_net_definition *definition = &net->definition;
+    const Lockstep__NetParameter *cut = definition->net;
+    size_t tops = 0, ids = 0;
+    for (size_t i = 0; i < cut->n_layer; i++)
+        tops += cut->layer[i]->n_bottom == 0 ? cut->layer[i]->n_top : 0;
+    net->inputs = ls_arena_alloc(definition->definition->arena, tops + 1, sizeof *net->inputs);
+    if (net->inputs == NULL)
+        return ls_fail_memory(error, "a net");
+    for (size_t i = 0; i < cut->n_layer; i++) {
+        const Lockstep__LayerParameter *layer = cut->layer[i];
+        if (ls_data_layer_reads(layer))
+            return language_fail(definition, layer,
+                                 "give the net's deploy form, with an Input layer of token ids",
+                                 error,
+                                 "layer '%.100s' reads no text and no tokens, so that there is no "
+                                 "text to go on with",
+                                 layer->name != NULL ? layer->name : "");
+        net->recurrent = net->recurrent || is_recurrent(layer);
+        for (size_t t = 0; ls_data_layer_takes_input(layer) && t < layer->n_top; t++)
+            LS_TRY(add_input(net, layer, (int)t, error));
+    }
+    for (size_t i = 0; i < net->input_count; i++)
+        ids += net->inputs[i].what == LS_TOKEN_IDS;
+    return ids == 1 ? 0
+                    : language_fail(definition, NULL,
+                                    "an Input layer of the shape [samples, tokens] takes them",
+                                    error, "the net has no input of token ids%s", "");
+}
+
+/* The rows of the table that token ids are looked up in, which may be fewer than there are logits.
+ */
+static void find_tokens(struct ls_language_net *net)
+{
+    const Lockstep__NetParameter *cut = net->definition.net;
+    for (size_t i = 0; i < net->input_count; i++)
+        for (size_t l = 0; l < cut->n_layer && net->inputs[i].what == LS_TOKEN_IDS; l++) {
+            const Lockstep__LayerParameter *layer = cut->layer[l];
+            if (is_type(layer, "Embed") && layer->n_bottom > 0 && layer->embed_param != NULL &&
+                strcmp(layer->bottom[0], net->inputs[i].layer->top[net->inputs[i].top]) == 0 &&
+                (net->tokens == 0 || layer->embed_param->input_dim < net->tokens))
+                net->tokens = layer->embed_param->input_dim;
+        }
+}
+
+int ls_language_net_find(const struct ls_net_definition *from, const char *output,
+                         struct ls_language_net *net, struct ls_error *error)
+{
+    struct ending ending = {0};
+    *net = (struct ls_language_net){0};
+    LS_TRY(find_ending(from, output, &ending, error));
+    LS_TRY(language_cut(from, &ending, net, error));
+    LS_TRY(find_inputs(net, error));
+    find_tokens(net);
+    return 0;
+}
+
+/* ---- Another number of tokens ---------------------------------------------------------------- */
+
+/* An Input layer like `layer`, for `steps` tokens. */
+static Lockstep__LayerParameter *make_input(const struct ls_language_net *net,
+                                            const Lockstep__LayerParameter *layer, int64_t steps)
+{
+    struct ls_definition *definition = net->definition.definition;
+    struct ls_arena *arena = definition->arena;
+    const Lockstep__InputParameter *old = layer->input_param;
+    Lockstep__LayerParameter *copy = language_copy(definition, layer);
+    Lockstep__InputParameter *param = ls_arena_alloc(arena, 1, sizeof *param);
+    if (copy == NULL || param == NULL || !ls_places_alias(definition->places, param, old))
+        return NULL;
+    *param = *old;
+    copy->input_param = param;
+    param->n_shape = layer->n_top;
+    param->shape = ls_arena_alloc(arena, layer->n_top, sizeof *param->shape);
+    for (size_t t = 0; param->shape != NULL && t < layer->n_top; t++) {
+        const Lockstep__BlobShape *shape = old->shape[old->n_shape == 1 ? 0 : t];
+        const enum ls_token_input what = ls_language_net_input(net, layer->top[t]);
+        const int axis = what != LS_TOKEN_UNUSED ? token_axis(layer, (int)t) : -1;
+        Lockstep__BlobShape *made = ls_arena_alloc(arena, 1, sizeof *made);
+        int64_t *dim = ls_arena_alloc(arena, shape->n_dim + 1, sizeof *dim);
+        if (made == NULL || dim == NULL)
+            return NULL;
+        *made = *shape;
+        memcpy(dim, shape->dim, shape->n_dim * sizeof *dim);
+        made->dim = dim;
+        if (axis >= 0)
+            dim[axis] = steps;
+        param->shape[t] = made;
+    }
+    return param->shape != NULL ? copy : NULL;
+}
+
+int ls_language_net_make(const struct ls_language_net *net, int64_t steps,
+                         struct ls_net_definition *definition, struct ls_error *error)
+{
+    struct ls_arena *arena = net->definition.definition->arena;
+    const Lockstep__NetParameter *cut = net->definition.net;
+    Lockstep__NetParameter *made = ls_arena_alloc(arena, 1, sizeof *made);
+    Lockstep__LayerParameter **layer = ls_arena_alloc(arena, cut->n_layer, sizeof *layer);
+    if (made == NULL || layer == NULL ||
+        !ls_places_alias(net->definition.definition->places, made, cut))
+        return ls_fail_memory(error, "a net");
+    *made = *cut;
+    made->layer = layer;
+    for (size_t i = 0; i < cut->n_layer; i++) {
+        layer[i] = cut->layer[i];
+        if (ls_data_layer_takes_input(cut->layer[i]))
+            layer[i] = make_input(net, cut->layer[i], steps);
+        if (layer[i] == NULL)
+            return ls_fail_memory(error, "a net");
+    }
+    *definition = net->definition;
+    definition->net = made;
+    return 0;
+}
+
+enum ls_token_input ls_language_net_input(const struct ls_language_net *net, const char *blob)
+{
+    for (size_t i = 0; i < net->input_count; i++)
+        if (strcmp(net->inputs[i].layer->top[net->inputs[i].top], blob) == 0)
+            return net->inputs[i].what;
+    return LS_TOKEN_UNUSED;
+}
