@@ -10,6 +10,8 @@ import sys
 import tempfile
 
 import networks
+import sequence_definitions
+import sequences
 
 PARAMETER = {"Convolution": "convolution_param", "Deconvolution": "convolution_param",
              "InnerProduct": "inner_product_param", "Pooling": "pooling_param",
@@ -81,6 +83,10 @@ def lstm_text(network, layer, precision):
 def layer_text(network, layer, precision=None):
     if layer.type == "LSTM":
         return lstm_text(network, layer, precision)
+    if isinstance(network, sequences.Transformer):
+        text = sequence_definitions.text(network, layer, precision)
+        if text is not None:
+            return text
     bottoms = "".join(f' bottom: "{bottom}"' for bottom in layer.bottoms)
     head = f'  name: "{layer.name}" type: "{layer.type}"{bottoms} top: "{layer.top}"'
     head += f" precision: {precision}" if precision else ""
@@ -95,6 +101,8 @@ def layer_text(network, layer, precision=None):
 def input_text(network):
     """Input and labels that are made once and stay in memory: drawings of digits, as large as the
     network wants them. A volume is a stack of drawings; its labels say where there is ink."""
+    if getattr(network, "vocabulary", 0):
+        return sequence_definitions.input_text(network)
     shape = network.shape
     channels, height, width = shape if len(shape) == 3 else shape[1:]
     tops = 'top: "stack"' if network.dense_labels else 'top: "data" top: "label"'
@@ -114,6 +122,8 @@ def input_text(network):
 def output_text(network):
     """Losses, and the accuracy in the test phase."""
     text = ""
+    if "label" in network.inputs:  # the loss is a layer
+        return text
     for scores, weight in network.outputs:
         main = scores == network.outputs[-1][0]
         name = "loss" if main else f"{scores}/loss"
@@ -134,7 +144,11 @@ def net_text(network, about, data, precision):
 
 def solver_text(network):
     text = f'net: "{network.name}_train_test.prototxt"\n'
-    text += 'base_lr: 0.0001 lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005\n'
+    if isinstance(network, sequences.Transformer):
+        text += 'type: "AdamW" base_lr: 0.0001 lr_policy: "fixed" weight_decay: 0.01\n'
+        text += "momentum: 0.9 momentum2: 0.999 delta: 1e-8\n"
+    else:
+        text += 'base_lr: 0.0001 lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005\n'
     text += "max_iter: 1000000 test_iter: 10 test_interval: 1000000 test_initialization: false\n"
     text += "snapshot_after_train: false random_seed: 1 solver_mode: CPU\n"
     if network.group:
@@ -145,8 +159,14 @@ def solver_text(network):
 
 
 def write(network, about, folder, data=None, precision=None):
-    """The net and its solver, whose path is returned. `data`: the text of another data layer;
-    `precision`: that of all layers, where it is not the default."""
+    """The net and its solver, whose path is returned, and what they read. `data`: the text of another
+    data layer; `precision`: that of all layers, where it is not the default."""
+    if getattr(network, "vocabulary", 0):
+        sequence_definitions.write_input(network, folder)
+    return write_texts(network, about, folder, data, precision)
+
+
+def write_texts(network, about, folder, data=None, precision=None):
     texts = {"train_test": net_text(network, about, data, precision), "solver": solver_text(network)}
     for ending, text in texts.items():
         path = os.path.join(folder, f"{network.name}_{ending}.prototxt")
@@ -171,7 +191,7 @@ def differences(written, kept):
 def write_all(folder):
     os.makedirs(folder, exist_ok=True)
     for make in networks.ALL:
-        write(make(), make.__doc__.split("\n")[0], folder)
+        write_texts(make(), make.__doc__.split("\n")[0], folder)
 
 
 def main():

@@ -71,7 +71,8 @@ class Settings:
 
         whole = {"precision": precision, "threads": cores(), "format": FORMATS[0], "processes": 1,
                  "compile": False}
-        best = better([{**whole, "format": format} for format in FORMATS], (0.0, whole))
+        formats = FORMATS if len(network.shape) > 2 else FORMATS[:1]
+        best = better([{**whole, "format": format} for format in formats], (0.0, whole))
         format = best[1]["format"]
         rest = [{**whole, "threads": n, "format": format} for n in thread_counts()[:-1]]
         if cores() > 1 and network.batch > 1:

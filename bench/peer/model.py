@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+import peer_sequences
+
 
 class WithinChannelNorm(nn.Module):
     """Local response normalisation over a square of each channel."""
@@ -40,6 +42,8 @@ def pooling(layer, set):
 
 
 def inner_product(layer, set):
+    if "axis" in set:  # of the last axis, at each position
+        return nn.Linear(layer.shape_in[-1], set["num_output"])
     inputs = 1
     for extent in layer.shape_in:
         inputs *= extent
@@ -74,7 +78,7 @@ MODULES = {"Convolution": convolution, "Deconvolution": deconvolution, "Pooling"
            "InnerProduct": inner_product, "LRN": lrn, "BatchNorm": batch_norm,
            "LSTM": lambda layer, set: LastState(layer.shape_in[2], set["num_output"]),
            "ReLU": lambda layer, set: nn.ReLU(inplace=True),
-           "Dropout": lambda layer, set: nn.Dropout(set["dropout_ratio"])}
+           "Dropout": lambda layer, set: nn.Dropout(set["dropout_ratio"]), **peer_sequences.MODULES}
 
 
 class Model(nn.Module):
@@ -83,15 +87,18 @@ class Model(nn.Module):
     def __init__(self, network, train):
         super().__init__()
         self.steps = []  # (module or name of a function, bottoms, top, blobs to forget)
+        self.inputs = network.inputs
         self.mains = [x for x, _ in network.outputs] if train else [network.outputs[-1][0]]
         layers = [layer for layer in network.layers
                   if layer.type != "Scale" and (train or not layer.train_only)]
-        self.parts = nn.ModuleList()
+        self.parts, named = nn.ModuleList(), {}
         for i, layer in enumerate(layers):
-            step = layer.type
+            step = peer_sequences.FUNCTIONS.get(layer.type, layer.type)
             if step in MODULES:
-                step = MODULES[step](layer, layer.set)
+                step = named[layer.name] = MODULES[step](layer, layer.set)
                 self.parts.append(step)
+            elif step == "LinearSoftmaxLoss":
+                step = peer_sequences.LinearSoftmaxLoss(named[layer.set["tied"]])
             last = [x for x in {*layer.bottoms, layer.top} if x not in self.mains and
                     not any(x in later.bottoms for later in layers[i + 1:])]
             self.steps.append((step, layer.bottoms, layer.top, last))
@@ -99,16 +106,16 @@ class Model(nn.Module):
             if isinstance(part, (nn.Conv2d, nn.Conv3d)):
                 nn.init.kaiming_normal_(part.weight)
 
-    def forward(self, x):
-        blobs = {"data": x}
-        del x
+    def forward(self, *inputs):
+        blobs = dict(zip(self.inputs, inputs))
+        del inputs
         for step, bottoms, top, last in self.steps:
             if step == "Eltwise":  # the branch is its own, and batch norm does not need it again
                 blobs[top] = blobs[bottoms[1]].add_(blobs[bottoms[0]])
             elif step == "Concat":
                 blobs[top] = torch.cat([blobs[x] for x in bottoms], 1)
             else:
-                blobs[top] = step(blobs[bottoms[0]])
+                blobs[top] = step(*[blobs[x] for x in bottoms])
             for name in last:
                 del blobs[name]
         return [blobs[x] for x in self.mains]

@@ -68,6 +68,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 import networks  # noqa: E402
+import sequences  # noqa: E402
 from model import Model  # noqa: E402
 
 
@@ -79,8 +80,20 @@ def peak_memory():
     return 0.0
 
 
+def random_tokens(network, batch):
+    """One batch of rows of tokens, each with the token behind it, or with a class for the row."""
+    rows = torch.randint(0, network.vocabulary, (batch, network.shape[0] + 1))
+    if network.next_token:
+        return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
+    segment = (torch.arange(network.shape[0]) >= network.shape[0] // 2).long().repeat(batch, 1)
+    return (rows[:, :-1].contiguous(), segment, torch.ones_like(segment),
+            torch.randint(0, network.classes, (batch,)))
+
+
 def random_input(network, batch):
     """One batch of input and labels."""
+    if getattr(network, "vocabulary", 0):
+        return random_tokens(network, batch)
     data = torch.rand(batch, *network.shape) * 2 - 1
     places = network.shape[1:] if network.dense_labels else ()
     return data, torch.randint(0, network.classes, (batch, *places))
@@ -101,35 +114,46 @@ class Arm:
         if self.train and a.processes > 1:
             self.run = nn.parallel.DistributedDataParallel(
                 self.run, gradient_as_bucket_view=True, static_graph=True)
-        if self.train:
+        if self.train and isinstance(network, sequences.Transformer):
+            self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
+        elif self.train:
             self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-4, momentum=0.9,
                                              weight_decay=5e-4, fused=True)
         if a.files:
             import files
             self.next = files.Reader(network, batch, a.files, a.rank, a.processes).next
         else:
-            data, labels = random_input(network, batch)
-            data = data.contiguous(memory_format=self.format)
-            self.next = lambda: (data, labels)
+            batch = random_input(network, batch)
+            self.next = lambda: batch
 
     @staticmethod
     def precision():
         return torch.autocast("cpu", torch.bfloat16, enabled=a.precision == "bf16")
 
+    def outputs(self):
+        """What the model makes of a batch, and the labels."""
+        *data, labels = self.next()
+        if data[0].dim() == len(self.network.shape) + 1 > 3:
+            data[0] = data[0].contiguous(memory_format=self.format)
+        if "label" in self.network.inputs:
+            return self.run(*data, labels), None
+        return self.run(*data), labels
+
     def train_once(self):
-        data, labels = self.next()
         with self.precision():
-            outputs = self.run(data.contiguous(memory_format=self.format))
-            loss = sum(weight * self.loss(scores, labels)
-                       for scores, (_, weight) in zip(outputs, self.network.outputs))
+            outputs, labels = self.outputs()
+            loss = outputs[0] if labels is None else sum(
+                weight * self.loss(scores, labels)
+                for scores, (_, weight) in zip(outputs, self.network.outputs))
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
     def test_once(self):
-        data, labels = self.next()
         with torch.inference_mode(), self.precision():
-            scores = self.run(data.contiguous(memory_format=self.format))[0]
+            (scores, *_), labels = self.outputs()
+            if labels is None:
+                return scores
             loss = self.loss(scores, labels)
             return loss, (scores.argmax(1) == labels).float().mean()
 
