@@ -278,6 +278,11 @@ static int load_weights(struct lockstep_model *model, const char *weights, const
         status = set_classes(model, classes, error);
     ls_free(classes);
     LS_TRY(status);
+    for (int d = 0; d < model->net->dataset_count && model->class_count > 0; d++)
+        if (ls_dataset_has_vocabulary(model->net->datasets[d]))
+            LS_TRY(ls_dataset_check_vocabulary(model->net->datasets[d],
+                                               (const char *const *)model->classes,
+                                               model->class_count, weights, error));
     return ls_check_averages(model->store, graph,
                              "train the net, or name a file of weights that has them", error);
 }

@@ -282,7 +282,10 @@ static int take_sizes(struct ls_dataset *dataset, struct ls_error *error)
     }
     if (!any)
         return ls_bad_records_none(dataset, error);
-    memcpy(source->tensor[0].shape.dim, first, sizeof first);
+    if (source->steps > 0)
+        source->steps = first[1];
+    else
+        memcpy(source->tensor[0].shape.dim, first, sizeof first);
     if (differ)
         return 0;
     source->varies = false;

@@ -63,6 +63,17 @@ static int none_is_good(const struct opening *o, const struct ls_dataset *datase
                    "none of its %" PRId64 " records is good", dataset->source->count);
 }
 
+/* What the layer says of a split: to a source that cuts itself, or for open_split. */
+static int read_split(struct opening *o, struct ls_split *split)
+{
+    char place[LS_PLACE_MAX];
+    ls_place(o->definition, o->data, "split", place, sizeof place);
+    LS_TRY(ls_split_parse(o->data->split, place, split, o->error));
+    if (o->options.type->splits)
+        o->options.split = *split;
+    return 0;
+}
+
 static int open_source(struct opening *o, struct ls_dataset *dataset)
 {
     o->options.forgiving = o->forgiving;
@@ -116,6 +127,9 @@ static int open_tensor(const struct opening *o, struct ls_dataset *dataset, int 
     tensor->type = LS_F32;
     if (wish == NULL)
         return 0;
+    if (wish->has_pad && !source->type->pads)
+        return ls_option_fail(&o->options, "tensor", NULL, o->error,
+                              "tensor { pad } is for backend RECORDS");
     if (wish->name != NULL)
         LS_TRY(find_tensor(o, source, wish->name, &tensor->source));
     if (tensor->source >= source->tensors)
@@ -124,7 +138,8 @@ static int open_tensor(const struct opening *o, struct ls_dataset *dataset, int 
                               source->tensors);
     if (wish->type == LOCKSTEP__DATA_TENSOR__TYPE__I32)
         tensor->type = LS_I32;
-    if (tensor->type != LS_F32 && source->tensor[tensor->source].role != LS_TENSOR_PLAIN)
+    const enum ls_tensor_role role = source->tensor[tensor->source].role;
+    if (tensor->type != LS_F32 && role != LS_TENSOR_PLAIN && role != LS_TENSOR_SEQUENCE)
         return ls_option_fail(&o->options, "tensor", NULL, o->error,
                               "type: I32 is for tensors that transform_param does not change");
     return 0;
@@ -168,14 +183,11 @@ static void shape_tensors(struct ls_dataset *dataset)
         ls_dataset_tensor_shape(dataset, k, dataset->transform.output, &dataset->tensor[k].shape);
 }
 
-static int open_split(const struct opening *o, struct ls_dataset *dataset)
+static int open_split(const struct opening *o, const struct ls_split *split,
+                      struct ls_dataset *dataset)
 {
-    char place[LS_PLACE_MAX];
-    struct ls_split split;
-    ls_place(o->definition, o->data, "split", place, sizeof place);
-    LS_TRY(ls_split_parse(o->data->split, place, &split, o->error));
     dataset->size = dataset->source->count;
-    if (split.all)
+    if (split->all || dataset->source->type->splits)
         return 0;
     uint32_t kept;
     if (dataset->source->period > 0)
@@ -183,14 +195,17 @@ static int open_split(const struct opening *o, struct ls_dataset *dataset)
                               "data of backend %s cannot be split: its batches are made of two "
                               "kinds of records",
                               dataset->source->type->name);
-    dataset->records = ls_split_records(&split, (uint32_t)dataset->source->count, &kept);
+    dataset->records = ls_split_records(split, (uint32_t)dataset->source->count, &kept);
     if (dataset->records == NULL)
         return ls_fail_memory(o->error, "the records of a split");
-    if (kept == 0)
+    if (kept == 0) {
+        char place[LS_PLACE_MAX];
+        ls_place(o->definition, o->data, "split", place, sizeof place);
         return ls_fail(o->error, LOCKSTEP_DATA, place, NULL,
                        "layer '%.100s': split \"%.100s\" has none of the %" PRId64 " records",
                        o->layer->name != NULL ? o->layer->name : "", o->data->split,
                        dataset->source->count);
+    }
     dataset->size = kept;
     return 0;
 }
@@ -220,6 +235,8 @@ static int open_transform(const struct opening *o, uint64_t seed, bool augment,
         .floats = dataset->source->tensor[0].type != LS_U8,
     };
     if (!ls_source_has_image(dataset->source)) {
+        if (dataset->source->steps > 0)
+            ls_source_shape_of(dataset->source, 0, dataset->transform.output);
         if (options.param == NULL)
             return 0;
         return ls_option_fail(&o->options, "transform_param.scale", "prepare the arrays themselves",
@@ -228,6 +245,26 @@ static int open_transform(const struct opening *o, uint64_t seed, bool augment,
     }
     memcpy(options.record, ls_source_image(dataset->source), sizeof options.record);
     return ls_transform_open(&options, &dataset->transform, o->error);
+}
+
+/* Streams go on from batch to batch, as they lie in the source. */
+static int check_order(const struct opening *o, const struct ls_dataset *dataset)
+{
+    const char *hint = "order: FORWARD reads windows that do not follow each other";
+    if (dataset->source->streams == 0)
+        return 0;
+    if (o->data->shuffle)
+        return ls_option_fail(&o->options, "shuffle", hint, o->error,
+                              "order: STREAMS cannot be shuffled: each window goes on where the "
+                              "one before ends");
+    if (o->data->rand_skip > 0)
+        return ls_option_fail(&o->options, "rand_skip", hint, o->error,
+                              "rand_skip is not for order: STREAMS, which begins with the streams");
+    if (skips(o))
+        return ls_option_fail(&o->options, "on_bad_record", hint, o->error,
+                              "on_bad_record: SKIP is not for order: STREAMS: a window of "
+                              "another place would stand in a stream");
+    return 0;
 }
 
 /* Where epochs begin. */
@@ -241,6 +278,10 @@ static int open_skip(const struct opening *o, uint64_t seed, struct ls_dataset *
                               "rand_skip is not for backend %s, whose batches are made of two "
                               "kinds of records",
                               dataset->source->type->name);
+    if (dataset->source->steps > 0 && dataset->source->varies)
+        return ls_option_fail(
+            &o->options, "rand_skip", NULL, o->error,
+            "rand_skip is not for lengths: BUCKET, which has an order of its own");
     if ((int64_t)most > dataset->size)
         return ls_option_fail(&o->options, "rand_skip", NULL, o->error,
                               "rand_skip is %u, but there are only %" PRId64 " samples",
@@ -248,6 +289,29 @@ static int open_skip(const struct opening *o, uint64_t seed, struct ls_dataset *
     uint64_t key = ls_random_key(seed, LS_RANDOM_SHUFFLE, "rand_skip");
     dataset->skip = ls_random_below(key, 0, 0, most);
     return 0;
+}
+
+static int64_t length_at(const void *user, int64_t place)
+{
+    const struct ls_dataset *dataset = user;
+    int64_t shape[3];
+    ls_source_shape_of(dataset->source, ls_dataset_place(dataset, place), shape);
+    return shape[1];
+}
+
+/* Sequences of different lengths come in the order of buckets. */
+static int open_buckets(const struct opening *o, struct ls_dataset *dataset)
+{
+    const struct ls_buckets_options options = {.size = dataset->size,
+                                               .batch = dataset->batch > 0 ? dataset->batch : 1,
+                                               .wraps = dataset->last_batch == LS_LAST_WRAP,
+                                               .shuffle = dataset->shuffle,
+                                               .key = dataset->shuffle_key,
+                                               .length = length_at,
+                                               .user = dataset};
+    if (dataset->source->steps == 0 || !dataset->source->varies)
+        return 0;
+    return ls_buckets_make(&options, &dataset->buckets, o->error);
 }
 
 static enum ls_last_batch last_batch_of(const struct opening *o)
@@ -312,9 +376,12 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
     dataset->name = ls_copy_string(ls_source_options_name(&o->options));
     if (dataset->name == NULL)
         return ls_fail_memory(o->error, "a data set");
+    struct ls_split split;
+    LS_TRY(read_split(o, &split));
     LS_TRY(open_source(o, dataset));
     LS_TRY(open_tensors(o, dataset));
-    LS_TRY(open_split(o, dataset));
+    LS_TRY(open_split(o, &split, dataset));
+    LS_TRY(check_order(o, dataset));
     LS_TRY(open_skip(o, seed, dataset));
     LS_TRY(open_bad_records(o, dataset));
     LS_TRY(open_transform(o, seed, augment, dataset));
@@ -325,6 +392,7 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
     dataset->last_batch = last_batch_of(o);
     dataset->prefetch = (int)d->prefetch;
     dataset->batch = d->batch_size;
+    LS_TRY(open_buckets(o, dataset));
     LS_TRY(ls_dataset_take_ends(dataset, o->error));
     return d->cache ? join_cache(o, dataset) : 0;
 }
@@ -375,90 +443,10 @@ void ls_dataset_close(struct ls_dataset *dataset)
         return;
     ls_cache_leave(dataset->cache);
     ls_bad_records_free(dataset->bad);
+    ls_buckets_free(dataset->buckets);
     ls_source_close(dataset->source);
     ls_transform_free(&dataset->transform);
     ls_free(dataset->records);
     ls_free(dataset->name);
     ls_free(dataset);
-}
-
-/* ---- What is known about a data set ---- */
-
-const struct ls_cache *ls_dataset_cache(const struct ls_dataset *dataset)
-{
-    return dataset->cache;
-}
-
-int64_t ls_dataset_size(const struct ls_dataset *dataset)
-{
-    return dataset->size;
-}
-
-enum ls_last_batch ls_dataset_last_batch(const struct ls_dataset *dataset)
-{
-    return dataset->last_batch;
-}
-
-int ls_dataset_classes(const struct ls_dataset *dataset)
-{
-    return dataset->source->class_count;
-}
-
-const char *ls_dataset_class_name(const struct ls_dataset *dataset, int index)
-{
-    if (index < 0 || index >= dataset->source->class_count)
-        return NULL;
-    return dataset->source->class_name[index];
-}
-
-int64_t ls_dataset_largest(const struct ls_dataset *dataset, int tensor)
-{
-    return tensor < dataset->tensors
-               ? dataset->source->tensor[dataset->tensor[tensor].source].largest
-               : -1;
-}
-
-int ls_dataset_prefetch(const struct ls_dataset *dataset)
-{
-    return dataset->prefetch;
-}
-
-bool ls_dataset_encoded(const struct ls_dataset *dataset)
-{
-    return dataset->source->encoded;
-}
-
-size_t ls_dataset_decode_bytes(const struct ls_dataset *dataset)
-{
-    return dataset->source->decode_bytes;
-}
-
-const char *ls_dataset_name(const struct ls_dataset *dataset)
-{
-    return dataset->name;
-}
-
-int64_t ls_dataset_records(const struct ls_dataset *dataset)
-{
-    return dataset->source->count;
-}
-
-void ls_dataset_name_record(const struct ls_dataset *dataset, int64_t record, struct ls_text *text)
-{
-    const struct ls_source_type *type = dataset->source->type;
-    ls_text_format(text, "record %" PRId64, record);
-    size_t plain = text->length;
-    if (type->name_record == NULL)
-        return;
-    ls_text_add(text, " (");
-    type->name_record(dataset->source, record, text);
-    if (text->length == plain + 2 && !text->failed)
-        text->data[text->length = plain] = '\0'; /* it has no name */
-    else
-        ls_text_add(text, ")");
-}
-
-uint64_t ls_dataset_reads(const struct ls_dataset *dataset)
-{
-    return atomic_load_explicit(&dataset->reads, memory_order_relaxed);
 }

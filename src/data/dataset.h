@@ -37,6 +37,16 @@ int64_t ls_dataset_size(const struct ls_dataset *dataset); /* samples after `spl
 
 enum ls_last_batch ls_dataset_last_batch(const struct ls_dataset *dataset);
 int ls_dataset_classes(const struct ls_dataset *dataset); /* class names known; else 0 */
+/* Whether its class names are a vocabulary: what its ids stand for. */
+bool ls_dataset_has_vocabulary(const struct ls_dataset *dataset);
+/* Fails if they are not these names: with LOCKSTEP_DATA, as what `of` has. */
+int ls_dataset_check_vocabulary(const struct ls_dataset *dataset, const char *const *names,
+                                size_t count, const char *of, struct ls_error *error);
+/* Fails if two data sets have vocabularies, and other ones. */
+int ls_dataset_same_vocabulary(const struct ls_dataset *dataset, const struct ls_dataset *other,
+                               struct ls_error *error);
+/* How many streams go on from batch to batch; 0: there are none. */
+int64_t ls_dataset_streams(const struct ls_dataset *dataset);
 const char *ls_dataset_class_name(const struct ls_dataset *dataset, int index);
 /* The largest number in a tensor, where it is known without decoding all records (a database larger
  * than 1 GiB is not looked through); else -1. */

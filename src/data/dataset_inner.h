@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "data/buckets.h"
 #include "data/cache.h"
 #include "data/dataset.h"
 #include "data/samples.h"
@@ -24,6 +25,7 @@ struct ls_dataset {
     int64_t skip;       /* where epochs begin, see rand_skip */
     bool shuffle;
     uint64_t shuffle_key;
+    struct ls_buckets *buckets; /* samples of one length come together; NULL: they do not */
     enum ls_last_batch last_batch;
     int prefetch;
     char *name;       /* of the source, for messages: its first path */

@@ -67,7 +67,7 @@ static void describe_tensor(const struct ls_tensor_info *tensor, const char *pre
                             struct ls_text *text)
 {
     ls_text_format(text, "%sshape", prefix);
-    if (tensor->role == LS_TENSOR_PLAIN)
+    if (tensor->role == LS_TENSOR_PLAIN || tensor->role == LS_TENSOR_SEQUENCE)
         ls_text_format(text, " %s", ls_dtype_name(tensor->type));
     for (int i = 0; i < tensor->shape.rank; i++)
         ls_text_format(text, "%s%" PRId64, i > 0 ? " x " : " ", tensor->shape.dim[i]);

@@ -86,6 +86,8 @@ void ls_option_put(const struct ls_option *option, void *own, double value)
         *(double *)member = value;
     else if (option->kind == LS_OPTION_FLAG)
         *(bool *)member = value != 0;
+    else if (option->kind == LS_OPTION_CHOICE)
+        *(int *)member = (int)value;
 }
 
 int ls_option_start(const struct ls_source_type *type, struct ls_source_options *options,
@@ -178,8 +180,13 @@ void ls_source_options_describe(const struct ls_source_options *options, struct 
             ls_text_format(text, "%s=%a\n", o->name, *(const double *)member);
         else if (o->kind == LS_OPTION_FLAG)
             ls_text_format(text, "%s=%d\n", o->name, *(const bool *)member);
+        else if (o->kind == LS_OPTION_CHOICE)
+            ls_text_format(text, "%s=%d\n", o->name, *(const int *)member);
         else
             ls_text_format(text, "%s=%" PRIu64 "\n", o->name, *(const uint64_t *)member);
     }
     ls_text_format(text, "crop=%d\n", options->crop);
+    if (options->type->splits && !options->split.all)
+        ls_text_format(text, "split=%d %a\n", options->split.train, options->split.fraction);
+    ls_text_format(text, "batch=%" PRId64 "\n", options->type->batches ? options->batch : 0);
 }

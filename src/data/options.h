@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/order.h"
 #include "lockstep/lockstep.h"
 #include "schema/definition.h"
 
@@ -26,7 +27,8 @@ enum ls_option_kind {
     LS_OPTION_INTEGER,  /* int64_t */
     LS_OPTION_UNSIGNED, /* uint64_t: any number of 64 bits */
     LS_OPTION_NUMBER,   /* double */
-    LS_OPTION_FLAG      /* bool */
+    LS_OPTION_FLAG,     /* bool */
+    LS_OPTION_CHOICE    /* int: a name of an enum */
 };
 
 /* Paths of a definition are resolved: they can be opened from the working directory. */
@@ -53,9 +55,11 @@ struct ls_option {
 /* What opens a source. */
 struct ls_source_options {
     const struct ls_source_type *type;
-    void *own; /* the source's struct, filled from its table */
-    int crop;  /* least side that the crop which follows needs; 0: no crop */
-    bool test; /* the test phase */
+    void *own;             /* the source's struct, filled from its table */
+    int64_t batch;         /* samples of a batch; 0: not known */
+    int crop;              /* least side that the crop which follows needs; 0: no crop */
+    bool test;             /* the test phase */
+    struct ls_split split; /* for sources that cut themselves (ls_source_type.splits) */
     /* Bad records do not keep the source from being opened: they fail when they are read. */
     bool forgiving;
     bool skipping; /* the same, but not for files that cannot be read: the caller skips them */

@@ -40,6 +40,9 @@ double ls_option_number(struct ls_option_field field)
     switch (field.descriptor->type) {
     case PROTOBUF_C_TYPE_UINT32:
         return *(const uint32_t *)value;
+    case PROTOBUF_C_TYPE_INT32:
+    case PROTOBUF_C_TYPE_ENUM:
+        return *(const int32_t *)value;
     case PROTOBUF_C_TYPE_UINT64:
         return (double)*(const uint64_t *)value;
     case PROTOBUF_C_TYPE_FLOAT:
@@ -49,6 +52,13 @@ double ls_option_number(struct ls_option_field field)
     default:
         return 0; /* texts and messages; no option has another type */
     }
+}
+
+const char *ls_option_choice(const ProtobufCFieldDescriptor *descriptor, double value)
+{
+    const ProtobufCEnumValue *found =
+        protobuf_c_enum_descriptor_get_value(descriptor->descriptor, (int)value);
+    return found != NULL ? found->name : "";
 }
 
 /* Whether a field says something: what is given as zero, false or "", and is that anyway, does not.

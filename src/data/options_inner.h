@@ -20,6 +20,8 @@ struct ls_option_field ls_option_field(const Lockstep__LayerParameter *layer, co
                                        bool outer);
 /* A number or flag; of one that is not given the schema's default. */
 double ls_option_number(struct ls_option_field field);
+/* The name of a value of an enum; "" if it has none. */
+const char *ls_option_choice(const ProtobufCFieldDescriptor *descriptor, double value);
 /* Whether a field says something: what is given as zero, false or "", and is that anyway, does not.
  */
 bool ls_option_is_said(struct ls_option_field field);

@@ -175,8 +175,10 @@ int ls_source_options_read(const Lockstep__LayerParameter *layer,
     *options = (struct ls_source_options){.layer = layer,
                                           .definition = definition,
                                           .test = phase == LOCKSTEP__PHASE__TEST,
+                                          .split = {.all = true},
                                           .crop = least_side(layer->transform_param)};
     LS_TRY(find_type(layer, options, error));
+    options->batch = layer->data_param->has_batch_size ? layer->data_param->batch_size : 0;
     int status = visit_foreign(options->type, &reading, refuse_foreign);
     for (const struct ls_option *o = options->type->options; o->name != NULL; o++) {
         int found = read_option(&reading, o);

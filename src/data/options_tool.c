@@ -78,7 +78,7 @@ static int take_files(const struct lockstep_source_options *given,
 int ls_source_options_take(const struct lockstep_source_options *given,
                            struct ls_source_options *options, struct ls_error *error)
 {
-    *options = (struct ls_source_options){0};
+    *options = (struct ls_source_options){.split = {.all = true}};
     const struct ls_source_type *type =
         given->backend != NULL ? ls_source_type_named(given->backend) : NULL;
     if (type == NULL) {
@@ -104,11 +104,27 @@ int ls_source_options_take(const struct lockstep_source_options *given,
 
 /* ---- Help ---- */
 
+/* "one of CROSS and WHOLE, default CROSS" */
+static void describe_choice(const struct ls_option *option, struct ls_text *text)
+{
+    const Lockstep__LayerParameter nothing = LOCKSTEP__LAYER_PARAMETER__INIT;
+    const ProtobufCFieldDescriptor *field =
+        ls_option_field(&nothing, option->name, false).descriptor;
+    const ProtobufCEnumDescriptor *choices = field->descriptor;
+    for (unsigned i = 0; i < choices->n_values; i++)
+        ls_text_format(text, "%s%s", i > 0 ? " or " : "", choices->values[i].name);
+    ls_text_format(text, ", default %s", ls_option_choice(field, option->fallback));
+}
+
 /* What an option is, and its default and limits: "number, 0 .. 1000, default 16". */
 static void describe_option(const struct ls_option *option, struct ls_text *text)
 {
     static const char *const kinds[] = {"files", "file", "integer", "integer", "number", "flag"};
     bool limited = option->least != 0 || option->most != 0;
+    if (option->kind == LS_OPTION_CHOICE) {
+        describe_choice(option, text);
+        return;
+    }
     if (option->kind == LS_OPTION_FILES) {
         ls_text_format(text, option->most == 1 ? "one file or folder" : "%.0f to %.0f files",
                        option->least, option->most);

@@ -92,6 +92,7 @@ int ls_split_parse(const char *text, const char *place, struct ls_split *split,
         return ls_fail(error, LOCKSTEP_DEFINITION, place, hint,
                        "the fraction of split \"%.100s\" is not a number between 0 and 1", text);
     split->all = false;
+    split->fraction = fraction;
     split->threshold = (uint64_t)(fraction * 0x1p32); /* exact up to the cut */
     return 0;
 }

@@ -29,6 +29,7 @@ struct ls_split {
     bool all;           /* no split */
     bool train;         /* the records below the threshold; else the others */
     uint64_t threshold; /* fraction x 2^32 */
+    double fraction;
 };
 
 /* Reads "train:0.9" or "test:0.9"; NULL or "" is everything. The fraction must lie between 0 and 1.

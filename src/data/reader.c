@@ -285,8 +285,8 @@ static int check_size(struct ls_reader *reader, int64_t ordinal, const struct ls
 {
     const struct ls_dataset *dataset = reader->dataset;
     int64_t shape[3];
-    if (!ls_dataset_varies(dataset))
-        return 0;
+    if (!ls_dataset_varies(dataset) || dataset->source->steps > 0)
+        return 0; /* where sequences end is known from the start, and not from the record */
     ls_source_shape_of(dataset->source, record_index(reader, ordinal), shape);
     const int64_t *found = record->tensor[0].shape.dim;
     if (found[1] == shape[1] && found[2] == shape[2])
@@ -332,6 +332,7 @@ static int write_tensor(struct ls_reader *reader, int64_t ordinal, const struct 
                                true, item_of(dataset, ordinal), out, &problem);
         break;
     case LS_TENSOR_PLAIN:
+    case LS_TENSOR_SEQUENCE:
         status = ls_dataset_convert(dataset, tensor, record, out, &problem);
         break;
     }

@@ -32,6 +32,8 @@ int64_t ls_dataset_place_of(const struct ls_dataset *dataset, int64_t ordinal,
     uint64_t size = (uint64_t)dataset->size;
     uint64_t epoch = (uint64_t)ordinal / size;
     uint64_t place = ((uint64_t)ordinal % size + (uint64_t)dataset->skip) % size;
+    if (dataset->buckets != NULL)
+        return ls_buckets_at(dataset->buckets, (int64_t)epoch, (int64_t)place);
     if (dataset->shuffle && dataset->source->period > 0)
         return (int64_t)shuffle_kinds(dataset, epoch, place);
     if (dataset->shuffle) {
@@ -69,6 +71,18 @@ int ls_dataset_fail_record(const struct ls_dataset *dataset, int64_t index,
     return status;
 }
 
+/* The shape of a record's sample: of sequences, which nothing changes, that of the record. */
+static int shape_of(const struct ls_dataset *dataset, int64_t index, int64_t shape[3],
+                    struct ls_problem *problem)
+{
+    int64_t record[3];
+    ls_source_shape_of(dataset->source, index, record);
+    if (dataset->source->steps == 0)
+        return ls_transform_shape(&dataset->transform, record, shape, problem);
+    memcpy(shape, record, sizeof record);
+    return 0;
+}
+
 int ls_dataset_measure(struct ls_dataset *dataset, struct ls_error *error)
 {
     int64_t *largest = dataset->largest;
@@ -77,12 +91,11 @@ int ls_dataset_measure(struct ls_dataset *dataset, struct ls_error *error)
         return 0;
     for (int64_t i = 0; i < dataset->size; i++) {
         int64_t index = ls_dataset_place(dataset, i);
-        int64_t record[3], shape[3];
+        int64_t shape[3];
         struct ls_problem problem;
         if (dataset->bad != NULL && ls_bad_records_verdict(dataset->bad, index) == LS_BAD)
             continue;
-        ls_source_shape_of(dataset->source, index, record);
-        int status = ls_transform_shape(&dataset->transform, record, shape, &problem);
+        int status = shape_of(dataset, index, shape, &problem);
         if (status != 0 && dataset->bad == NULL)
             return ls_dataset_fail_record(dataset, index, &problem, error);
         if (status != 0) {
@@ -112,6 +125,10 @@ void ls_dataset_tensor_shape(const struct ls_dataset *dataset, int tensor, const
     *shape = info->shape;
     if (info->role == LS_TENSOR_PLAIN || info->role == LS_TENSOR_BOXES)
         return;
+    if (info->role == LS_TENSOR_SEQUENCE) {
+        shape->dim[0] = image[1] > 0 ? image[1] : shape->dim[0];
+        return;
+    }
     shape->rank = 3;
     shape->dim[0] = info->role == LS_TENSOR_MAP ? 1 : image[0];
     shape->dim[1] = image[1];
@@ -138,6 +155,8 @@ const int64_t *ls_dataset_shape(const struct ls_dataset *dataset)
 
 bool ls_dataset_varies(const struct ls_dataset *dataset)
 {
+    if (dataset->source->steps > 0)
+        return dataset->source->varies;
     return dataset->transform.varies && dataset->transform.crop == 0;
 }
 
@@ -158,10 +177,9 @@ int ls_dataset_sample_shape(const struct ls_dataset *dataset, int64_t ordinal, i
     }
     struct ls_order order = {0};
     int64_t place = ls_dataset_place_of(dataset, ordinal, &order);
-    int64_t record[3], index = ls_dataset_stand_in(dataset, place);
-    ls_source_shape_of(dataset->source, index, record);
+    int64_t index = ls_dataset_stand_in(dataset, place);
     struct ls_problem problem;
-    int status = ls_transform_shape(&dataset->transform, record, shape, &problem);
+    int status = shape_of(dataset, index, shape, &problem);
     return status == 0 ? 0 : ls_dataset_fail_record(dataset, index, &problem, error);
 }
 

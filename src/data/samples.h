@@ -25,8 +25,8 @@ bool ls_dataset_is_image(const struct ls_dataset *dataset, int tensor);
 size_t ls_dataset_tensor_bytes(const struct ls_dataset *dataset, int tensor,
                                const int64_t image[3]);
 
-/* C, H, W of the image after transformation; where sizes vary, of record 0. Zeros where there are
- * no images. */
+/* C, H, W of the image after transformation; where sizes vary, of record 0; of sequences 1, steps,
+ * 1. Zeros where there are neither. */
 const int64_t *ls_dataset_shape(const struct ls_dataset *dataset);
 /* Whether samples differ in height or width. */
 bool ls_dataset_varies(const struct ls_dataset *dataset);

@@ -317,7 +317,10 @@ void ls_source_note_bytes(struct ls_source *source, size_t bytes)
 
 void ls_source_shape_of(const struct ls_source *source, int64_t index, int64_t shape[3])
 {
-    memcpy(shape, ls_source_image(source), 3 * sizeof *shape);
+    if (source->steps > 0)
+        memcpy(shape, (const int64_t[3]){1, source->steps, 1}, 3 * sizeof *shape);
+    else
+        memcpy(shape, ls_source_image(source), 3 * sizeof *shape);
     if (source->sizes == NULL)
         return;
     shape[1] = source->sizes[index][0];
@@ -333,6 +336,10 @@ void ls_source_tensor_shape(const struct ls_source *source, int64_t index, int t
         return;
     int64_t image[3];
     ls_source_shape_of(source, index, image);
+    if (info->role == LS_TENSOR_SEQUENCE) {
+        shape->dim[0] = image[1];
+        return;
+    }
     shape->rank = 3;
     shape->dim[0] = info->role == LS_TENSOR_MAP ? 1 : image[0];
     shape->dim[1] = image[1];

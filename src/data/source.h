@@ -25,16 +25,18 @@
 
 /* What transform_param does to a tensor. */
 enum ls_tensor_role {
-    LS_TENSOR_PLAIN, /* nothing */
-    LS_TENSOR_IMAGE, /* C x H x W: all of it. Only the first tensor of a record can be one */
-    LS_TENSOR_MAP,   /* 1 x H x W, a number for each pixel of the image: it is padded, cropped and
-                        mirrored with it */
-    LS_TENSOR_BOXES  /* 1 x G x 8, rows of boxes (data/annotation.h): they go with the image. Only
-                        the second tensor of a record can be boxes, which every read brings */
+    LS_TENSOR_PLAIN,   /* nothing */
+    LS_TENSOR_IMAGE,   /* C x H x W: all of it. Only the first tensor of a record can be one */
+    LS_TENSOR_MAP,     /* 1 x H x W, a number for each pixel of the image: it is padded, cropped and
+                          mirrored with it */
+    LS_TENSOR_BOXES,   /* 1 x G x 8, rows of boxes (data/annotation.h): they go with the image. Only
+                          the second tensor of a record can be boxes, which every read brings */
+    LS_TENSOR_SEQUENCE /* steps x ...: as PLAIN, but how many steps it has may differ from record to
+                          record; all sequences of a record have the same number */
 };
 
-/* What is known of a tensor of all records. Heights and widths of images and maps may differ from
- * record to record (ls_source.varies). */
+/* What is known of a tensor of all records. Heights and widths of images and maps, and the steps of
+ * sequences, may differ from record to record (ls_source.varies). */
 struct ls_tensor_info {
     char name[64];
     enum ls_tensor_role role;
@@ -53,7 +55,9 @@ struct ls_source {
     struct ls_tensor_info tensor[LS_RECORD_TENSORS];
     bool forgiving, skipping; /* as the options say */
     bool varies;              /* heights or widths are known to differ from record to record */
-    /* Owned. Height and width of each record, where they vary; NULL where all are as the first. */
+    int64_t steps;            /* of the sequences of the first record; 0: there are no sequences */
+    /* Owned. Height and width of each record, where they vary; NULL where all are as the first. Of
+     * sequences, which are taken for images of 1 x steps x 1: the steps, and 1. */
     int32_t (*sizes)[2];
     /* Where batches have two kinds of records: of each `period` records the first `period_first`
      * are of the one kind, the others of the other, and shuffling keeps it so. 0: there is one. */
@@ -65,6 +69,8 @@ struct ls_source {
     uint64_t labels_hash; /* of all labels, where opening reads them anyway; else 0 */
     char **class_name;    /* owned; NULL if not known */
     int class_count;
+    bool vocabulary; /* the class names are the vocabulary: under others its ids mean nothing */
+    int64_t streams; /* that go on from batch to batch, sample by sample; 0: there are none */
 };
 
 /* A buffer that grows and is used again for the next record. */
@@ -98,6 +104,9 @@ struct ls_source_type {
     const char *name;    /* "LMDB" */
     int backend;         /* Lockstep__DataParameter__DB */
     const char *summary; /* what it reads, in one line */
+    bool splits;         /* `split` is a part of its stream, which it takes itself */
+    bool batches;        /* records depend on batch_size */
+    bool pads;           /* `tensor { pad }` is for its sequences */
     /* Why convert and mean cannot read it; NULL: they can. */
     const char *unconvertible;
     const struct ls_option *options; /* its table */

@@ -186,6 +186,25 @@ static int sources_check_pace(const struct ls_net *net, const Lockstep__LayerPar
     return 0;
 }
 
+/* A row of an update goes on in the same row of the next one (docs/numerics.md, section 15), and so
+ * must its stream. */
+static int sources_check_streams(const struct ls_net *net, const Lockstep__LayerParameter *layer,
+                                 const struct ls_dataset *dataset, struct ls_error *error)
+{
+    const int64_t streams = ls_dataset_streams(dataset);
+    const int64_t batches = net->options.iter_size > 1 ? net->options.iter_size : 1;
+    const int64_t rows = ls_source_batch(layer) * batches;
+    const bool computes =
+        net->options.training || (Lockstep__Phase)net->options.phase == LOCKSTEP__PHASE__TEST;
+    char hint[64];
+    if (streams == 0 || streams == rows || !computes)
+        return 0;
+    snprintf(hint, sizeof hint, "streams: %lld", (long long)rows);
+    return sources_batch_fail(net, layer, error, hint,
+                              "has %lld streams, and an update has %lld rows: %lld x batch_size",
+                              (long long)streams, (long long)rows, (long long)batches);
+}
+
 /* The shapes of samples whose image has this one. */
 static void sources_set_shapes(struct ls_source_shape *shape, const struct ls_dataset *dataset,
                                const int64_t image[3])
@@ -224,6 +243,7 @@ static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParamet
         return ls_fail_memory(error, "data sets");
     sources_set_shapes(shape, *dataset, ls_dataset_shape(*dataset));
     LS_TRY(sources_check_skipping(net, layer, error));
+    LS_TRY(sources_check_streams(net, layer, *dataset, error));
     if (ls_dataset_varies(*dataset))
         LS_TRY(sources_set_varying(net, net->dataset_count - 1, error));
     int64_t samples = ls_dataset_size(net->datasets[0]);

@@ -30,43 +30,72 @@ static const char *const left_out[] = {
 
 /* Where files lie is no part of what a training is: what is in them is known by fingerprints. */
 static const struct {
-    const char *message, *field;
+    const char *message, *inner,
+        *field; /* inner (optional): the message in it that has the field */
 } paths[] = {
-    {"data_param", "source"},          {"data_param", "label_source"},
-    {"data_param", "root_folder"},     {"data_param", "mean_file"},
-    {"transform_param", "mean_file"},  {"window_data_param", "mean_file"},
-    {"infogain_loss_param", "source"},
+    {"data_param", NULL, "source"},
+    {"data_param", NULL, "label_source"},
+    {"data_param", NULL, "root_folder"},
+    {"data_param", NULL, "mean_file"},
+    {"data_param", "tokens_param", "bytes_file"},
+    {"data_param", "text_param", "vocabulary"},
+    {"transform_param", NULL, "mean_file"},
+    {"window_data_param", NULL, "mean_file"},
+    {"infogain_loss_param", NULL, "source"},
 };
+enum { PATHS = sizeof paths / sizeof paths[0] };
+
+/* The type of the message that has a path. */
+static const void *path_holder(size_t i)
+{
+    const ProtobufCFieldDescriptor *holder =
+        ls_field_named(&lockstep__layer_parameter__descriptor, paths[i].message);
+    if (paths[i].inner != NULL)
+        holder = ls_field_named(holder->descriptor, paths[i].inner);
+    return holder->descriptor;
+}
 
 bool ls_canonical_is_path(const ProtobufCMessage *message, const char *field)
 {
     if (message->descriptor == &lockstep__mask_parameter__descriptor)
         return strcmp(field, "source") == 0;
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        const ProtobufCFieldDescriptor *holder =
-            ls_field_named(&lockstep__layer_parameter__descriptor, paths[i].message);
-        if (holder->descriptor == message->descriptor && strcmp(paths[i].field, field) == 0)
+    for (size_t i = 0; i < PATHS; i++)
+        if (path_holder(i) == message->descriptor && strcmp(paths[i].field, field) == 0)
             return true;
-    }
     return false;
+}
+
+/* Puts a copy in place of a message in a field of `holder`, which is a copy itself. *copy is NULL
+ * where there is none. */
+static bool copy_message(struct ls_arena *arena, ProtobufCMessage *holder, const char *name,
+                         ProtobufCMessage **copy)
+{
+    const ProtobufCFieldDescriptor *field = ls_field_named(holder->descriptor, name);
+    ProtobufCMessage **at = (ProtobufCMessage **)((char *)holder + field->offset);
+    *copy = NULL;
+    if (*at == NULL)
+        return true;
+    size_t size = (*at)->descriptor->sizeof_message;
+    *copy = ls_arena_alloc(arena, size, 1);
+    if (*copy == NULL)
+        return false;
+    memcpy(*copy, *at, size);
+    *at = *copy;
+    return true;
 }
 
 /* Puts copies without paths in place of a layer's messages that have some; the layer is a copy. */
 static bool strip_paths(struct ls_arena *arena, Lockstep__LayerParameter *layer)
 {
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        const ProtobufCFieldDescriptor *holder =
-            ls_field_named(layer->base.descriptor, paths[i].message);
-        ProtobufCMessage **at = (ProtobufCMessage **)((char *)layer + holder->offset);
-        if (*at == NULL)
-            continue;
-        size_t size = (*at)->descriptor->sizeof_message;
-        ProtobufCMessage *copy = ls_arena_alloc(arena, size, 1);
-        if (copy == NULL)
+    for (size_t i = 0; i < PATHS; i++) {
+        ProtobufCMessage *copy;
+        if (!copy_message(arena, &layer->base, paths[i].message, &copy))
             return false;
-        memcpy(copy, *at, size);
-        ls_field_clear(copy, ls_field_named(copy->descriptor, paths[i].field));
-        *at = copy;
+        if (copy != NULL && paths[i].inner != NULL &&
+            !copy_message(arena, copy, paths[i].inner, &copy))
+            return false;
+        if (copy != NULL)
+            ls_field_clear(copy, ls_field_named(copy->descriptor, paths[i].field));
     }
     return true;
 }

@@ -46,11 +46,14 @@ static bool suits(enum ls_option_kind kind, const ProtobufCFieldDescriptor *fiel
     case LS_OPTION_UNSIGNED:
         return field->type == PROTOBUF_C_TYPE_UINT64;
     case LS_OPTION_INTEGER:
-        return field->type == PROTOBUF_C_TYPE_UINT32 || field->type == PROTOBUF_C_TYPE_UINT64;
+        return field->type == PROTOBUF_C_TYPE_UINT32 || field->type == PROTOBUF_C_TYPE_UINT64 ||
+               field->type == PROTOBUF_C_TYPE_INT32;
     case LS_OPTION_NUMBER:
         return field->type == PROTOBUF_C_TYPE_FLOAT;
     case LS_OPTION_FLAG:
         return field->type == PROTOBUF_C_TYPE_BOOL;
+    case LS_OPTION_CHOICE:
+        return field->type == PROTOBUF_C_TYPE_ENUM;
     }
     return false;
 }
