@@ -11,6 +11,10 @@
  * a square matrix, as a binaryproto # pairs: FOLDER COUNT H W CLASSES      PNG files in
  * FOLDER/pictures, label maps in FOLDER/maps
  *
+ *   # text: FILE LETTERS COUNT            letters from a on, as a text
+ *   # ids: FILE BELOW COUNT                16-bit ids without a header
+ *   # records: NAME BELOW RECORDS MOST     NAME.npy and NAME.offsets.npy: i4, records of up to MOST
+ *                                          numbers, of the same lengths in all files
  *   # boxes: FOLDER COUNT H W CLASSES      a database of pictures with boxes of such classes
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -268,6 +272,56 @@ static void write_boxes(const char *note)
     annotated_make_set(folder, count, height, width, classes, case_stream(folder), case_word);
 }
 
+/* Numbers of the stream that is called as the file, of `size` bytes each, from `first` on. */
+static void write_numbers(const char *note, size_t size, unsigned first)
+{
+    char path[64];
+    unsigned below, count;
+    if (sscanf(note, "%63s %u %u", path, &below, &count) != 3)
+        fail_msg("a note is damaged: %s", note);
+    uint8_t *bytes = calloc(count, size);
+    assert_non_null(bytes);
+    for (unsigned i = 0; i < count; i++)
+        bytes[i * size] =
+            (uint8_t)(first + (case_word(case_stream(path) + (uint64_t)i) >> 40) % below);
+    ls_test_write(path, bytes, count * size);
+    free(bytes);
+}
+
+static void write_text(const char *note)
+{
+    write_numbers(note, 1, 'a');
+}
+
+static void write_ids(const char *note)
+{
+    write_numbers(note, 2, 0);
+}
+
+static void write_records(const char *note)
+{
+    enum { RECORDS_MOST = 256, NUMBERS_MOST = 64 };
+    static int32_t offsets[RECORDS_MOST + 1], numbers[RECORDS_MOST * NUMBERS_MOST];
+    char name[48], path[64], shape[32];
+    unsigned below, records, most;
+    if (sscanf(note, "%47s %u %u %u", name, &below, &records, &most) != 4 ||
+        records > RECORDS_MOST || most > NUMBERS_MOST)
+        fail_msg("a note is damaged: %s", note);
+    for (unsigned i = 0; i < records; i++)
+        offsets[i + 1] = offsets[i] +
+                         (int32_t)((case_word(case_stream("records") + (uint64_t)i) >> 40) % most) +
+                         1;
+    const size_t count = (size_t)offsets[records];
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = (int32_t)((case_word(case_stream(name) + (uint64_t)i) >> 40) % below);
+    snprintf(path, sizeof path, "%s.npy", name);
+    snprintf(shape, sizeof shape, "(%zu,)", count);
+    write_npy(path, "<i4", shape, numbers, count * sizeof *numbers);
+    snprintf(path, sizeof path, "%s.offsets.npy", name);
+    snprintf(shape, sizeof shape, "(%u,)", records + 1);
+    write_npy(path, "<i4", shape, offsets, (records + 1) * sizeof *offsets);
+}
+
 void golden_write_data(const char *text)
 {
     static const struct {
@@ -277,7 +331,9 @@ void golden_write_data(const char *text)
                  {"# pictures: ", write_pictures}, {"# npy: ", write_array},
                  {"# hdf5: ", write_hdf5},         {"# leveldb: ", write_leveldb},
                  {"# windows: ", write_windows},   {"# gains: ", write_gains},
-                 {"# pairs: ", write_pairs},       {"# boxes: ", write_boxes}};
+                 {"# pairs: ", write_pairs},       {"# boxes: ", write_boxes},
+                 {"# text: ", write_text},         {"# ids: ", write_ids},
+                 {"# records: ", write_records}};
     case_write_files(text);
     for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';

@@ -386,7 +386,8 @@ static void draw_trial(uint64_t number, struct trial *t)
     const uint64_t key = ls_random_key(number, LS_RANDOM_TEST, "tokens");
     uint64_t draw = 0;
 #define DRAW(most) ((int64_t)ls_random_below(key, 0, draw++, (uint32_t)(most)))
-    *t = (struct trial){.length = 30 + DRAW(350), .window = 1 + DRAW(20), .separator = -1};
+    *t = (struct trial){.length = 30 + DRAW(350), .separator = -1};
+    t->window = 1 + DRAW(20);
     for (int64_t i = 0; i < t->length; i++)
         t->ids[i] = (uint32_t)DRAW(9);
     t->end = t->length;
