@@ -53,6 +53,19 @@ static inline struct ls_attention_range ls_attention_blocks_of(const struct ls_a
     return blocks;
 }
 
+enum { LS_ATTENTION_HALF = LS_ATTENTION_BLOCK / 2 };
+
+/* Whether the places of a block hide all keys of its second half from all queries of its first
+ * half: sums leave these pairs out. */
+static inline bool ls_attention_half_hidden(const struct ls_attention_attr *attr, int64_t i,
+                                            int64_t j)
+{
+    const int64_t half = i + LS_ATTENTION_HALF - 1; /* the last of them, which sees most */
+    const int64_t last = half < attr->queries ? half : attr->queries - 1;
+    const int64_t hidden = j + LS_ATTENTION_HALF;
+    return attr->keys > hidden && ls_attention_keys_of(attr, last).end <= hidden;
+}
+
 /* ---- Rotary positions ------------------------------------------------------------------------ */
 
 /* The angles of a position: dims / 2 cosines, then as many sines, each computed in double and

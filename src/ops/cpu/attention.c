@@ -48,6 +48,7 @@ static void add_keys(const struct ls_attention_pass *pass, const struct ls_atten
                                              .rows = block->rows,
                                              .columns = depth,
                                              .terms = block->columns,
+                                             .less = ls_attention_less(block, LS_BLOCK_LESS_TERMS),
                                              .c = out,
                                              .pitch = plan->value_pitch,
                                              .first = first};
@@ -92,8 +93,7 @@ static void run_queries(const struct ls_attention_pass *pass, struct ls_attentio
         state.largest[r] = -INFINITY;
     ls_block_pack_a(&pass->plan.tiles, &q, pass->scratch + pass->plan.queries);
     for (int64_t b = blocks.begin; b < blocks.end; b++) {
-        block.j = b * BLOCK;
-        block.columns = (size_t)(attr->keys - block.j < BLOCK ? attr->keys - block.j : BLOCK);
+        ls_attention_look_at(attr, b, &block);
         add_keys(pass, &block, &state, b == blocks.begin);
     }
     finish(pass, &block, &state, type, y, log_sum);

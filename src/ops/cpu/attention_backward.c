@@ -85,6 +85,7 @@ static void add_to_keys(const struct backward *back, const struct ls_attention_b
                                              .rows = block->columns,
                                              .columns = columns,
                                              .terms = block->rows,
+                                             .less = ls_attention_less(block, LS_BLOCK_LATE_TERMS),
                                              .c = ls_attention_floats(pass, sums) +
                                                   (size_t)(block->j / BLOCK) * back->rows * pitch,
                                              .pitch = pitch};
@@ -98,15 +99,16 @@ static struct ls_attention_tile find_slopes(const struct ls_attention_pass *pass
     const struct ls_attention_plan *plan = &pass->plan;
     const struct ls_attention_tile tile = {ls_attention_floats(pass, plan->gradients), plan->pitch,
                                            block->rows, block->columns};
-    const struct ls_block_product product = {.a = pass->scratch + plan->slopes,
-                                             .b = pass->scratch + plan->values +
-                                                  (size_t)(block->j / BLOCK) * plan->value_lines,
-                                             .rows = block->rows,
-                                             .columns = block->columns,
-                                             .terms = (size_t)pass->attr->value_depth,
-                                             .c = tile.x,
-                                             .pitch = tile.pitch,
-                                             .first = true};
+    const struct ls_block_product product = {
+        .a = pass->scratch + plan->slopes,
+        .b = pass->scratch + plan->values + (size_t)(block->j / BLOCK) * plan->value_lines,
+        .rows = block->rows,
+        .columns = block->columns,
+        .terms = (size_t)pass->attr->value_depth,
+        .less = ls_attention_less(block, LS_BLOCK_LESS_COLUMNS),
+        .c = tile.x,
+        .pitch = tile.pitch,
+        .first = true};
     ls_block_multiply(&plan->tiles, &product);
     return tile;
 }
@@ -146,6 +148,7 @@ static void add_block(const struct backward *back, const struct ls_attention_blo
                                              .rows = block->rows,
                                              .columns = depth,
                                              .terms = block->columns,
+                                             .less = ls_attention_less(block, LS_BLOCK_LESS_TERMS),
                                              .c = ls_attention_floats(pass, plan->out),
                                              .pitch = plan->depth_pitch,
                                              .first = first};
@@ -187,8 +190,7 @@ static void run_queries(const struct backward *back, struct ls_attention_block b
         memset(dq, 0, block.rows * pass->plan.depth_pitch * sizeof *dq);
     pack_queries(back, &block, dot);
     for (int64_t b = blocks.begin; b < blocks.end; b++) {
-        block.j = b * BLOCK;
-        block.columns = (size_t)(attr->keys - block.j < BLOCK ? attr->keys - block.j : BLOCK);
+        ls_attention_look_at(attr, b, &block);
         add_block(back, &block, log_sum, dot, b == blocks.begin);
     }
     if (back->to[LS_ATTENTION_Q] != NULL)

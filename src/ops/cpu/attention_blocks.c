@@ -234,6 +234,14 @@ struct ls_block_operand ls_attention_tile_operand(const struct ls_attention_pass
 
 /* ---- Scores ---------------------------------------------------------------------------------- */
 
+void ls_attention_look_at(const struct ls_attention_attr *attr, int64_t b,
+                          struct ls_attention_block *block)
+{
+    block->j = b * BLOCK;
+    block->columns = (size_t)(attr->keys - block->j < BLOCK ? attr->keys - block->j : BLOCK);
+    block->half_hidden = ls_attention_half_hidden(attr, block->i, block->j);
+}
+
 /* What the places of a block's queries and keys hide. */
 static void cut_rows(const struct ls_attention_pass *pass, const struct ls_attention_block *block,
                      struct ls_attention_hidden *hidden)
@@ -260,15 +268,16 @@ struct ls_attention_tile ls_attention_scores(const struct ls_attention_pass *pas
     const struct ls_attention_plan *plan = &pass->plan;
     const struct ls_attention_tile tile = {ls_attention_floats(pass, plan->scores), plan->pitch,
                                            block->rows, block->columns};
-    const struct ls_block_product product = {.a = pass->scratch + plan->queries,
-                                             .b = pass->scratch + plan->keys +
-                                                  (size_t)(block->j / BLOCK) * plan->key_lines,
-                                             .rows = block->rows,
-                                             .columns = block->columns,
-                                             .terms = (size_t)attr->depth,
-                                             .c = tile.x,
-                                             .pitch = tile.pitch,
-                                             .first = true};
+    const struct ls_block_product product = {
+        .a = pass->scratch + plan->queries,
+        .b = pass->scratch + plan->keys + (size_t)(block->j / BLOCK) * plan->key_lines,
+        .rows = block->rows,
+        .columns = block->columns,
+        .terms = (size_t)attr->depth,
+        .less = ls_attention_less(block, LS_BLOCK_LESS_COLUMNS),
+        .c = tile.x,
+        .pitch = tile.pitch,
+        .first = true};
     ls_block_multiply(&plan->tiles, &product);
     struct ls_attention_hidden hidden = {.mask_pitch = (size_t)attr->keys};
     cut_rows(pass, block, &hidden);

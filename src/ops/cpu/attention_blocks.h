@@ -74,7 +74,19 @@ static inline struct ls_block_operand ls_attention_by_term(struct ls_block_opera
 struct ls_attention_block {
     int64_t head, i, j;
     size_t rows, columns;
+    bool half_hidden; /* as ls_attention_half_hidden says */
 };
+
+/* What is left out of a product of the block then. */
+static inline enum ls_block_less ls_attention_less(const struct ls_attention_block *block,
+                                                   enum ls_block_less less)
+{
+    return block->half_hidden ? less : LS_BLOCK_ALL;
+}
+
+/* Goes on to block b of the keys. */
+void ls_attention_look_at(const struct ls_attention_attr *attr, int64_t b,
+                          struct ls_attention_block *block);
 
 /* The scores of a block, from the panels of its queries and keys. */
 struct ls_attention_tile ls_attention_scores(const struct ls_attention_pass *pass,

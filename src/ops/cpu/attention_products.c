@@ -83,30 +83,55 @@ void ls_block_pack_b(const struct ls_block_tiles *tiles, const struct ls_block_o
     pack(tiles, operand, tiles->vector->columns, tiles->vector->pack_b, panels);
 }
 
-void ls_block_multiply(const struct ls_block_tiles *tiles, const struct ls_block_product *product)
+/* Rows [begin, end) of a product, of columns up to one, by some of the terms. */
+struct part {
+    size_t begin, end, columns, first_term, last_term;
+};
+
+static void multiply_part(const struct ls_block_tiles *tiles,
+                          const struct ls_block_product *product, const struct part *part)
 {
     const struct ls_vector_bf16_product *vector = tiles->vector;
     const size_t a_panel = panel_bytes(tiles, vector->rows, product->terms);
     const size_t b_panel = panel_bytes(tiles, vector->columns, product->terms);
-    for (size_t j = 0; j < product->columns; j += vector->columns)
-        for (size_t k = 0, count; k < product->terms; k += count) {
+    for (size_t j = 0; j < part->columns; j += vector->columns)
+        for (size_t k = part->first_term, count; k < part->last_term; k += count) {
             const size_t begin = k / LS_BF16_BLOCK * vector->block_bytes;
-            count = smaller(vector->depth, product->terms - k);
+            count = smaller(vector->depth, part->last_term - k);
             struct ls_bf16_tile tile = {.b = (const char *)product->b +
                                              j / vector->columns * b_panel +
                                              begin * vector->columns,
                                         .f32 = tiles->f32,
                                         .terms = count,
                                         .pitch = product->pitch,
-                                        .columns = smaller(vector->columns, product->columns - j),
+                                        .columns = smaller(vector->columns, part->columns - j),
                                         .first = product->first && k == 0,
-                                        .last = k + count == product->terms};
-            for (size_t i = 0; i < product->rows; i += vector->rows) {
+                                        .last = k + count == part->last_term};
+            for (size_t i = part->begin; i < part->end; i += vector->rows) {
                 tile.a =
                     (const char *)product->a + i / vector->rows * a_panel + begin * vector->rows;
                 tile.c = product->c + i * product->pitch + j;
-                tile.rows = smaller(vector->rows, product->rows - i);
+                tile.rows = smaller(vector->rows, part->end - i);
                 vector->multiply(&tile);
             }
         }
+}
+
+void ls_block_multiply(const struct ls_block_tiles *tiles, const struct ls_block_product *product)
+{
+    struct part part = {0, product->rows, product->columns, 0, product->terms};
+    if (product->less == LS_BLOCK_ALL) {
+        multiply_part(tiles, product, &part);
+        return;
+    }
+    struct part upper = part;
+    upper.end = part.begin = smaller(product->rows, LS_BLOCK_HALF);
+    if (product->less == LS_BLOCK_LESS_COLUMNS)
+        upper.columns = smaller(product->columns, LS_BLOCK_HALF);
+    else if (product->less == LS_BLOCK_LESS_TERMS)
+        upper.last_term = smaller(product->terms, LS_BLOCK_HALF);
+    else
+        part.first_term = LS_BLOCK_HALF;
+    multiply_part(tiles, product, &upper);
+    multiply_part(tiles, product, &part);
 }

@@ -36,10 +36,22 @@ void ls_block_pack_a(const struct ls_block_tiles *tiles, const struct ls_block_o
 void ls_block_pack_b(const struct ls_block_tiles *tiles, const struct ls_block_operand *operand,
                      void *panels);
 
+/* Lines and terms in half a block, a multiple of the rows of a tile. */
+enum { LS_BLOCK_HALF = 32 };
+
+/* What is left out of a product: terms that are zero, or results that are not used. */
+enum ls_block_less {
+    LS_BLOCK_ALL,          /* nothing */
+    LS_BLOCK_LESS_COLUMNS, /* those behind the first half, of rows of the first half */
+    LS_BLOCK_LESS_TERMS,   /* the same of terms */
+    LS_BLOCK_LATE_TERMS    /* terms of the first half, of rows behind it */
+};
+
 /* c [rows, columns] (+)= a b^T; `first`: instead of adding to what is there. */
 struct ls_block_product {
     const void *a, *b; /* panels */
     size_t rows, columns, terms;
+    enum ls_block_less less;
     float *c;
     size_t pitch;
     bool first;

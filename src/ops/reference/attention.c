@@ -205,6 +205,24 @@ struct seen {
     double *out;
 };
 
+/* Of keys [j, j + count) of a block, how many sums of query i have; of queries [i, end), the first
+ * that sums of key j have: a block's hidden half is left out. */
+static int64_t keys_in_sums(const struct heads *h, int64_t i, int64_t j, int64_t count)
+{
+    const bool less =
+        i % BLOCK < LS_ATTENTION_HALF && ls_attention_half_hidden(h->attr, i / BLOCK * BLOCK, j);
+    return less && count > LS_ATTENTION_HALF ? LS_ATTENTION_HALF : count;
+}
+
+static int64_t query_in_sums(const struct heads *h, int64_t i, int64_t end, int64_t j)
+{
+    const bool less =
+        j % BLOCK >= LS_ATTENTION_HALF && ls_attention_half_hidden(h->attr, i, j / BLOCK * BLOCK);
+    if (!less)
+        return i;
+    return i + LS_ATTENTION_HALF < end ? i + LS_ATTENTION_HALF : end;
+}
+
 /* Adds keys [j, end) to what query i has seen. */
 static void add_keys(const struct heads *h, int64_t i, int64_t j, int64_t end, struct seen *seen)
 {
@@ -224,7 +242,7 @@ static void add_keys(const struct heads *h, int64_t i, int64_t j, int64_t end, s
         weights[c] = drop(h, i, j + c, weights[c]);
     for (int64_t d = 0; d < depth; d++)
         seen->out[d] = sum_of(h, product(h, seen->out[d], factor), weights, 1, h->v + j * depth + d,
-                              depth, count);
+                              depth, keys_in_sums(h, i, j, count));
 }
 
 static void forward_query(const struct heads *h, int64_t i, const struct ls_attention_range *blocks)
@@ -302,20 +320,22 @@ static void back_block(const struct heads *h, int64_t first, int64_t end,
     for (int64_t i = first; i < end; i++)
         back_query(h, first, i, begin, last);
     for (int64_t j = begin; j < last; j++) {
+        const int64_t from = query_in_sums(h, first, end, j), at = (from - first) * keys + j;
         for (int64_t d = 0; d < value; d++)
-            h->dv[j * value + d] = sum_of(h, h->dv[j * value + d], h->dropped + j, keys,
-                                          h->dy + first * value + d, value, end - first);
+            h->dv[j * value + d] = sum_of(h, h->dv[j * value + d], h->dropped + at, keys,
+                                          h->dy + from * value + d, value, end - from);
         for (int64_t d = 0; d < depth; d++)
-            h->dk[j * depth + d] = sum_of(h, h->dk[j * depth + d], h->slopes + j, keys,
-                                          h->q + first * depth + d, depth, end - first);
+            h->dk[j * depth + d] = sum_of(h, h->dk[j * depth + d], h->slopes + at, keys,
+                                          h->q + from * depth + d, depth, end - from);
     }
     for (int64_t i = first; i < end; i++) {
         memset(h->dq, 0, (size_t)depth * sizeof *h->dq);
         for (int64_t b = blocks->begin; b < blocks->end; b++)
             for (int64_t d = 0; d < depth; d++)
-                h->dq[d] = sum_of(h, h->dq[d], h->slopes + (i - first) * keys + b * BLOCK, 1,
-                                  h->k + b * BLOCK * depth + d, depth,
-                                  block_end(b * BLOCK, keys) - b * BLOCK);
+                h->dq[d] =
+                    sum_of(h, h->dq[d], h->slopes + (i - first) * keys + b * BLOCK, 1,
+                           h->k + b * BLOCK * depth + d, depth,
+                           keys_in_sums(h, i, b * BLOCK, block_end(b * BLOCK, keys) - b * BLOCK));
         put(h, LS_ATTENTION_Q, h->head, i, h->dq);
     }
 }
