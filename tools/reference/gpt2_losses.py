@@ -53,7 +53,7 @@ def lockstep_losses(program, folder, updates, small):
 
 
 def main():
-    program, folder = os.path.abspath(sys.argv[1]), sys.argv[2]
+    program, folder = (os.path.abspath(path) for path in sys.argv[1:3])
     small = "--small" in sys.argv
     updates = int(sys.argv[sys.argv.index("--updates") + 1]) if "--updates" in sys.argv else 40
     torch.manual_seed(1)
