@@ -29,6 +29,7 @@
 #include "lockstep/plan.h"
 #include "lockstep/report.h"
 #include "lockstep/scaling.h"
+#include "lockstep/text.h"
 #include "lockstep/time.h"
 #include "lockstep/train.h"
 

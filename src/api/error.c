@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "ops/devices.h"
+#include "text/characters.h"
 
 struct lockstep_error *lockstep_error_new(void)
 {
@@ -131,6 +132,7 @@ static void make_build_info(void)
     for (int i = 0; i < ls_device_count; i++)
         if (ls_devices[i]->describe != NULL && ls_devices[i]->describe(&text, NULL) != 0)
             ls_text_add(&text, "kernels=unknown: out of memory\n");
+    ls_text_describe(&text);
     build_info = text.data;
 }
 

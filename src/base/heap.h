@@ -61,6 +61,17 @@ static inline void ls_heap_make(const struct ls_heap *heap, int64_t count)
         ls_heap_sift(heap, i, count, false);
 }
 
+/* Makes a heap of `count` elements again, behind whose first ones, a heap, one was put. */
+static inline void ls_heap_rise(const struct ls_heap *heap, int64_t count)
+{
+    for (int64_t at = count - 1, above; at > 0; at = above) {
+        above = (at - 1) / 2;
+        if (!heap->before(ls_heap_element(heap, at), ls_heap_element(heap, above), heap->user))
+            return;
+        ls_heap_swap(heap, at, above);
+    }
+}
+
 /* Takes the first element of a heap out, by the last one of `count`. */
 static inline void ls_heap_drop(const struct ls_heap *heap, int64_t count)
 {

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "snapshot/archive_layout.h"
-#include "snapshot/json.h"
+#include "base/json.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files hold numbers as memory does");
 

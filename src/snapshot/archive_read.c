@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "snapshot/archive.h"
 #include "snapshot/archive_layout.h"
-#include "snapshot/json.h"
+#include "base/json.h"
 
 /* A reader at work. */
 struct reader {

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/names.h"
 #include "base/text.h"
-#include "snapshot/json.h"
 
 static const char ending[] = ".index.json";
 enum { INDEX_LIMIT = 64 << 20, FILES_MAX = 1000, TENSORS_MAX = 100000 };

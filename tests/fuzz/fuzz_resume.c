@@ -21,9 +21,9 @@
 
 #include "base/atomic_file.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "snapshot/archive_layout.h"
-#include "snapshot/json.h"
 #include "solver/checkpoint.h"
 #include "solver/diff.h"
 #include "solver/environment.h"

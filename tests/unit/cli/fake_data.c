@@ -43,6 +43,35 @@ int lockstep_convert(const struct lockstep_source_options *source, const char *p
     return fake_answer(fake.convert_status, error);
 }
 
+void lockstep_tokenize_options_init(struct lockstep_tokenize_options *options)
+{
+    *options = (struct lockstep_tokenize_options){.struct_size = sizeof *options};
+}
+
+int lockstep_tokenize(const struct lockstep_tokenize_options *options,
+                      struct lockstep_tokenize_counts *counts, struct lockstep_error *error)
+{
+    fake_note("tokenize(%s|%s|%s|%s|%s|%s|%g|%" PRId64 "|%d|%d|%d", options->tokenizer,
+              fake_text(options->output), fake_text(options->format), fake_text(options->documents),
+              fake_text(options->separator), fake_text(options->bytes), options->split,
+              options->max_length, options->special, options->pairs, options->decode);
+    for (size_t i = 0; i < options->input_count; i++)
+        fake_note("|%s", options->inputs[i]);
+    fake_note(") ");
+    fake_send_events(&options->callbacks);
+    *counts = (struct lockstep_tokenize_counts){.documents = 2,
+                                                .bytes = 100,
+                                                .characters = 90,
+                                                .tokens = 40,
+                                                .unknown = 1,
+                                                .distinct = 30,
+                                                .cut = options->max_length > 0,
+                                                .train = options->split > 0 ? 36 : 0,
+                                                .size = 1000,
+                                                .type_size = 2};
+    return fake_answer(fake.convert_status, error);
+}
+
 int lockstep_diff(const char *first, const char *second, void (*tell)(void *user, const char *line),
                   void *user, struct lockstep_error *error)
 {

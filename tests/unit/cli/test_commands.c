@@ -108,6 +108,41 @@ static void test_data_tools(void **state)
                              "mean_value channel [1]: 117\n");
 }
 
+static void test_tokenize(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("tokenize", "--tokenizer", "t", "--split", "0.9", "-o", "o.bin",
+                         "--documents", "lines", "--separator", "<s>", "--special", "a", "-"),
+                     0);
+    assert_string_equal(fake.calls, "tokenize(t|o.bin|-|lines|<s>|-|0.9|0|1|0|0|a|-) ");
+    assert_non_null(strstr(out,
+                           "2 lines, 100 bytes, 90 characters\n40 tokens: 2.5 bytes each, 30 of "
+                           "1000 ids occur, 1 unknown\n"));
+    assert_non_null(strstr(out, "Wrote 36 tokens to train with and 4 to test with\n"
+                                "ids are of type U16\n"));
+    fake_reset();
+    assert_int_equal(
+        RUN("tokenize", "--tokenizer", "t", "--pairs", "--max-length", "8", "-o", "p", "a"), 0);
+    assert_string_equal(fake.calls, "tokenize(t|p|-|-|-|-|0|8|0|1|0|a) ");
+    assert_non_null(strstr(out, "1 were cut to 8 tokens\nWrote p (_ids, _segments, _mask)\n"));
+    fake_reset();
+    assert_int_equal(RUN("tokenize", "--tokenizer", "t", "--decode", "--format", "npy", "x"), 0);
+    assert_string_equal(fake.calls, "tokenize(t|-|npy|-|-|-|0|0|0|0|1|x) ");
+    assert_string_equal(out, ""); /* which is the text's */
+    fake_reset();
+    assert_int_equal(RUN("tokenize", "--tokenizer", "t", "--bytes", "b.npy"), 0);
+    assert_string_equal(out, "Wrote the bytes of 1000 ids to b.npy\n");
+    fake_reset();
+    fake.convert_status = LOCKSTEP_DATA;
+    assert_int_equal(RUN("tokenize", "--tokenizer", "t", "--count", "a"), LOCKSTEP_DATA);
+    fake_reset();
+    assert_int_equal(RUN("tokenize", "a"), LOCKSTEP_USAGE);
+    assert_non_null(strstr(messages, "tokenize: --tokenizer PATH is missing"));
+    assert_int_equal(RUN("tokenize", "--tokenizer", "t", "a"), LOCKSTEP_USAGE);
+    assert_non_null(strstr(messages, "nothing is to be written"));
+    assert_string_equal(fake.calls, "");
+}
+
 static void test_prune(void **state)
 {
     (void)state;
@@ -489,16 +524,27 @@ static void the_device_reaches_the_library(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_test),         TEST(test_verify),
-        TEST(test_replay),       TEST(test_data_tools),
-        TEST(test_prune),        TEST(test_convert_weights),
-        TEST(test_predict_text), TEST(test_predict_json),
-        TEST(test_predict_csv),  TEST(test_predict_samples),
-        TEST(test_predict_draw), TEST(test_generate),
-        TEST(test_plan),         TEST(test_plan_ranks),
-        TEST(test_links),        TEST(test_time),
-        TEST(test_tune),         TEST(test_sizes),
-        TEST(test_output_fails), TEST(the_device_reaches_the_library),
+        TEST(test_test),
+        TEST(test_verify),
+        TEST(test_replay),
+        TEST(test_data_tools),
+        TEST(test_tokenize),
+        TEST(test_prune),
+        TEST(test_convert_weights),
+        TEST(test_predict_text),
+        TEST(test_predict_json),
+        TEST(test_predict_csv),
+        TEST(test_predict_samples),
+        TEST(test_predict_draw),
+        TEST(test_generate),
+        TEST(test_plan),
+        TEST(test_plan_ranks),
+        TEST(test_links),
+        TEST(test_time),
+        TEST(test_tune),
+        TEST(test_sizes),
+        TEST(test_output_fails),
+        TEST(the_device_reaches_the_library),
     };
     return cmocka_run_group_tests(tests, NULL, free_texts);
 }

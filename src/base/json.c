@@ -1,6 +1,6 @@
-/* Scanning the JSON of a safetensors header. See snapshot/json.h.
+/* Scanning JSON. See base/json.h.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "snapshot/json.h"
+#include "base/json.h"
 
 #include <string.h>
 
@@ -165,10 +165,10 @@ bool ls_json_integer(struct ls_json *json, int64_t *value)
     return true;
 }
 
-/* The length of the UTF-8 character at `p`, of which `room` bytes exist; 0 if it is none.
- * The second byte's range excludes overlong forms, surrogates and what lies beyond U+10FFFF. */
-static size_t utf8_length(const unsigned char *p, size_t room)
+/* The second byte's range excludes overlong forms, surrogates and what lies beyond U+10FFFF. */
+size_t ls_utf8_length(const char *bytes, size_t room)
 {
+    const unsigned char *p = (const unsigned char *)bytes;
     if (p[0] < 0x80)
         return p[0] != 0;
     size_t length = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
@@ -188,7 +188,7 @@ static size_t utf8_length(const unsigned char *p, size_t room)
 bool ls_utf8_valid(const char *bytes, size_t length)
 {
     for (size_t at = 0; at < length;) {
-        size_t step = utf8_length((const unsigned char *)bytes + at, length - at);
+        size_t step = ls_utf8_length(bytes + at, length - at);
         if (step == 0)
             return false;
         at += step;

@@ -1,9 +1,9 @@
-/* The small part of JSON (RFC 8259) that a safetensors header consists of: objects, arrays,
- * strings and non-negative integers. A scanner instead of a tree: the reader knows which value
- * comes next, so that nesting is as deep as the format and hostile input cannot make it deeper.
+/* JSON (RFC 8259). A scanner, for a reader that knows which value comes next, so that nesting is
+ * as deep as the format and hostile input cannot make it deeper (the header of a safetensors file);
+ * base/json_tree.h makes a tree of any JSON with it.
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_SNAPSHOT_JSON_H
-#define LS_SNAPSHOT_JSON_H
+#ifndef LS_BASE_JSON_H
+#define LS_BASE_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +35,8 @@ bool ls_json_end(struct ls_json *json);
 
 /* Whether `length` bytes are UTF-8 without overlong forms, surrogates or NUL. */
 bool ls_utf8_valid(const char *bytes, size_t length);
+/* The length of the UTF-8 character at `bytes`, of which `room` exist, at least 1; 0 if it is none,
+ * or NUL. */
+size_t ls_utf8_length(const char *bytes, size_t room);
 
 #endif
