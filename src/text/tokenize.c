@@ -247,11 +247,10 @@ static int make_stream(struct ls_tokenize *work)
     for (size_t i = 0; i < options->input_count && status == 0; i++)
         status = add_file(work, &spool, work->lines && options->split > 0 ? &starts : NULL,
                           options->inputs[i]);
-    if (status == 0 && options->split > 0)
-        status = write_split(work, &spool, &starts);
-    else if (status == 0 && options->output != NULL)
-        status = ls_token_spool_write(&spool, options->output, work->format, 0, spool.count,
-                                      work->error);
+    if (status == 0 && options->output != NULL)
+        status = options->split > 0 ? write_split(work, &spool, &starts)
+                                    : ls_token_spool_write(&spool, options->output, work->format, 0,
+                                                           spool.count, work->error);
     ls_token_spool_close(&spool);
     ls_free(starts.items);
     return status;
