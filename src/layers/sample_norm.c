@@ -86,19 +86,20 @@ static void backward_sums(struct ls_layer *layer, struct ls_value *dy)
 {
     const struct ls_sample_norm *state = layer->state;
     struct ls_graph *graph = layer->graph;
-    struct ls_value *gradient[2] = {NULL, NULL};
+    enum { BLOBS = 2 }; /* scale, bias */
+    struct ls_value *gradient[BLOBS] = {NULL, NULL};
     struct ls_op *op = ls_graph_op(graph, LS_OP_NORMALIZE_SUMS);
     ls_op_in(graph, op, dy);
     ls_op_in(graph, op, layer->bottom[0]);
     ls_op_in(graph, op, state->stats);
-    for (int i = 0; i < layer->blobs; i++) {
+    for (int i = 0; i < layer->blobs && i < BLOBS; i++) {
         if (layer->train_blob[i])
             gradient[i] = ls_graph_parameter_gradient(graph, layer, i);
         ls_op_out(graph, op, gradient[i]);
     }
     if (op != NULL)
         op->attr.normalize = state->attr;
-    for (int i = 0; i < layer->blobs; i++)
+    for (int i = 0; i < layer->blobs && i < BLOBS; i++)
         if (layer->train_blob[i])
             ls_graph_accumulate(graph, layer, i, gradient[i]);
 }

@@ -57,8 +57,8 @@ static const char *const solvers[] = {
     "type: 'RMSProp' base_lr: 0.001 rms_decay: 0.95 delta: 1e-4 weight_average { decay: 0.5 } ",
     "type: 'AdaDelta' base_lr: 1 momentum: 0.95 delta: 1e-5 ",
     "type: 'Lion' base_lr: 0.0005 momentum: 0.9 momentum2: 0.98 weight_decay: 0.1 ",
-    "type: 'LAMB' base_lr: 0.005 momentum: 0.9 momentum2: 0.99 weight_decay: 0.1 "
-    "weight_average { decay: 0.9 } clip_gradients: 0.5 ",
+    ("type: 'LAMB' base_lr: 0.005 momentum: 0.9 momentum2: 0.99 weight_decay: 0.1 "
+     "weight_average { decay: 0.9 } clip_gradients: 0.5 "),
 };
 enum { SOLVERS = sizeof solvers / sizeof *solvers };
 

@@ -275,8 +275,8 @@ static void in_binary_form_a_block_says_where_it_stands(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "layer { name: 'a' } layer { name: 'b' } block { name: 'h' position: 1 repeat: 2 layer { "
-        "name: 'l' } }",
+        ("layer { name: 'a' } layer { name: 'b' } block { name: 'h' position: 1 repeat: 2 layer { "
+         "name: 'l' } }"),
         "layer { name: 'a' } block { name: 'h' layer { name: 'l' } }",
         "block { name: 'h' layer { name: 'l' } }",
     };
