@@ -180,7 +180,7 @@ static void check_audits(const struct run *run)
 
 bool golden_is_portable(const char *net)
 {
-    static const char *const nets[] = {"own_bf16", "own_bf16_layers", "own_language",
+    static const char *const nets[] = {"own_bf16", "own_bf16_layers", "own_blocks", "own_language",
                                        "own_portable"};
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++)
         if (strcmp(net, nets[i]) == 0)
