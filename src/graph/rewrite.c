@@ -20,6 +20,16 @@ void ls_graph_remove_dead(struct ls_links *links)
     }
 }
 
+void ls_graph_merge_linear_loss(struct ls_links *links)
+{
+    for (size_t i = 0; i < links->graph->op_count; i++) {
+        struct ls_op *op = links->graph->ops[i];
+        if (op != NULL && op->kind == LS_OP_LINEAR_LOSS &&
+            ls_links_of_layer(links, op->layer, LS_OP_LINEAR_LOSS_GRADIENT, true) != NULL)
+            ls_links_remove(links, op);
+    }
+}
+
 /* The op that writes `value` and could apply a ReLU to it on the way out. */
 static struct ls_op *fusible_producer(const struct ls_links *links, const struct ls_value *value)
 {
@@ -76,8 +86,9 @@ void ls_graph_fuse_relu(struct ls_links *links)
 void ls_graph_rewrite(struct ls_graph *graph)
 {
     static void (*const rewrites[])(struct ls_links *) = {
-        ls_graph_remove_dead, ls_graph_fuse_softmax, ls_graph_fuse_batch_norm,
-        ls_graph_fuse_relu,   ls_graph_move_relu,    ls_graph_fuse_eltwise,
+        ls_graph_remove_dead,     ls_graph_merge_linear_loss, ls_graph_fuse_softmax,
+        ls_graph_fuse_batch_norm, ls_graph_fuse_relu,         ls_graph_move_relu,
+        ls_graph_fuse_eltwise,
     };
     struct ls_links links;
     if (graph->failed || !ls_links_open(&links, graph))

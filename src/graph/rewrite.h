@@ -9,6 +9,8 @@
 
 /* Removes backward ops whose results are not read. */
 void ls_graph_remove_dead(struct ls_links *links);
+/* Removes a linear loss whose gradient is there, too, since that measures the loss itself. */
+void ls_graph_merge_linear_loss(struct ls_links *links);
 /* A softmax and the logarithmic loss behind it become one op, and so do their gradients. */
 void ls_graph_fuse_softmax(struct ls_links *links);
 /* Batch norm takes in the learned scale and bias behind it, and then the ReLU behind that. */

@@ -81,15 +81,17 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
-/* Whether the table lies plain, so that it has rows: as the first op that reads it asks for it. */
-static bool table_is_plain(struct ls_layer *layer)
+/* Whether the table lies plain, so that it has rows: as the first op that reads it asks for it, be
+ * it under another shape (share_mode: PERMISSIVE). */
+static bool table_is_plain(const struct ls_layer *layer)
 {
     const struct ls_graph *graph = layer->graph;
-    const struct ls_value *table = ls_graph_parameter(layer->graph, layer, 0);
-    for (size_t i = 0; i < graph->op_count; i++)
-        for (int k = 0; k < graph->ops[i]->inputs; k++)
-            if (graph->ops[i]->input[k] == table)
-                return graph->ops[i]->kind == LS_OP_EMBED || graph->ops[i]->kind == LS_OP_EMBED_BAG;
+    for (size_t i = 0; i < graph->op_count; i++) {
+        const struct ls_op *op = graph->ops[i];
+        for (int k = 0; k < op->inputs; k++)
+            if (op->input[k] != NULL && op->input[k]->parameter == layer->blob[0])
+                return op->kind == LS_OP_EMBED || op->kind == LS_OP_EMBED_BAG;
+    }
     return false;
 }
 

@@ -154,22 +154,6 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
 
 /* ---- Ops ------------------------------------------------------------------------------------- */
 
-/* Whether `backward` will be called, whose op measures, too. */
-static bool has_backward(const struct ls_layer *layer)
-{
-    const Lockstep__LayerParameter *definition = layer->definition;
-    if (!layer->graph->training || !ls_layer_is_loss(layer))
-        return false;
-    for (int i = 0; i < layer->blobs; i++)
-        if (layer->blob[i]->lr_mult != 0)
-            return true;
-    for (int i = 0; i < layer->bottoms; i++)
-        if (layer->bottom[i]->needs_grad &&
-            (definition->n_propagate_down <= (size_t)i || definition->propagate_down[i]))
-            return true;
-    return false;
-}
-
 static struct ls_op *emit(struct ls_layer *layer, enum ls_op_kind kind)
 {
     struct linear_loss *state = layer->state;
@@ -219,8 +203,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     (void)error;
     ls_loss_begin(layer, &state->loss);
     make_metrics(layer);
-    if (!has_backward(layer))
-        emit(layer, LS_OP_LINEAR_LOSS);
+    emit(layer, LS_OP_LINEAR_LOSS); /* it goes where `backward` is called (graph/rewrite.h) */
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* Multipliers of parameters that layers share by name, as Caffe has it: the first layer that says
- * one decides, owner or not; another value is an error.
+ * one decides, owner or not; another value is an error. And the ops of layers that share them.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "one_net.h"
 
@@ -58,10 +58,67 @@ static void other_values_are_refused(void **state)
            "c: shared parameter 'w' has decay_mult 1 here and 0 in a layer above");
 }
 
+static size_t count_ops(const struct ls_graph *graph, enum ls_op_kind kind)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < graph->op_count; i++)
+        count += graph->ops[i]->kind == kind;
+    return count;
+}
+
+#define LINEAR_LOSS                                                                                \
+    "layer { name: 'z' type: 'LinearSoftmaxLoss' bottom: 'data' bottom: 'label' top: 'z'\n"        \
+    "  param { name: 'w' } linear_softmax_loss_param { num_output: 10 axis: 1 } }\n"
+
+/* A loss that is measured with its gradient is measured once, also where only a layer behind it
+ * says that there is none. */
+static void a_linear_loss_is_measured_once(void **state)
+{
+    (void)state;
+    for (int trained = 0; trained < 2; trained++) {
+        struct one_net one;
+        open_net(&one,
+                 trained ? DATA LINEAR_LOSS IP("a", "") IP("b", "") IP("c", "") LOSS
+                         : DATA LINEAR_LOSS IP("a", "") IP("b", "lr_mult: 0") IP("c", "") LOSS,
+                 true, 2);
+        if (one.status != 0)
+            fail_msg("%s", one.error.problems[0].message);
+        assert_int_equal(count_ops(one.graph, LS_OP_LINEAR_LOSS), !trained);
+        assert_int_equal(count_ops(one.graph, LS_OP_LINEAR_LOSS_GRADIENT), trained);
+        close_net(&one);
+    }
+}
+
+#define TABLE                                                                                      \
+    "layer { name: 'e' type: 'Embed' bottom: 'label' top: 'e' param { name: 'w' share_mode: "      \
+    "PERMISSIVE }\n  embed_param { input_dim: 768 num_output: 10 bias_term: false } }\n"           \
+    "layer { name: 'sum' type: 'Reduction' bottom: 'e' top: 'sum' loss_weight: 1 "                 \
+    "reduction_param { axis: 1 } }\n"
+
+/* Gradients by rows are for a table that lies plain, which only an Embed in front of all others
+ * asks for, whatever shapes they see. */
+static void tables_of_other_shapes_have_no_rows(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        struct one_net one;
+        open_net(&one,
+                 first ? DATA TABLE IP("a", "share_mode: PERMISSIVE") : DATA IP("a", "") TABLE,
+                 true, 2);
+        if (one.status != 0)
+            fail_msg("%s", one.error.problems[0].message);
+        assert_int_equal(count_ops(one.graph, LS_OP_EMBED_ROWS), first);
+        assert_int_equal(count_ops(one.graph, LS_OP_EMBED_WEIGHTS), !first);
+        close_net(&one);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_that_says_one_decides),
+        cmocka_unit_test(a_linear_loss_is_measured_once),
+        cmocka_unit_test(tables_of_other_shapes_have_no_rows),
         cmocka_unit_test(other_values_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
