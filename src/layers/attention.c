@@ -311,12 +311,26 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
+/* Masks and numbers have no gradient: what is learned in front of them would never change. */
+static int check_unlearned(const struct ls_layer *layer, int operands, struct ls_error *error)
+{
+    for (int b = operands; b < layer->bottoms; b++)
+        if (layer->propagate[b])
+            return ls_layer_fail(layer, error, NULL, "bottom",
+                                 "write propagate_down for each bottom into the layer, false for "
+                                 "this one, to stop the gradient there",
+                                 "an Attention layer cannot backpropagate to bottoms of extra, but "
+                                 "'%s' depends on learned parameters",
+                                 layer->bottom[b]->name);
+    return 0;
+}
+
 static int backward(struct ls_layer *layer, struct ls_error *error)
 {
-    (void)error;
     const struct attention *state = layer->state;
     struct ls_graph *graph = layer->graph;
     const int operands = state->attr.fused ? 1 : LS_ATTENTION_LENGTHS;
+    LS_TRY(check_unlearned(layer, operands, error));
     struct ls_value *gradient[LS_ATTENTION_LENGTHS] = {NULL};
     bool any = false;
     for (int b = 0; b < operands; b++) {

@@ -713,6 +713,15 @@ static void learned_others(void **state)
          "4x3! 4 4!", "a LinearSoftmaxLoss layer cannot backpropagate to its bottom 2"},
         {LAYER("Embed") XY "embed_param { num_output: 2 input_dim: 3 }", "4!",
          "an Embed layer cannot backpropagate to its indices, but 'x' depends on"},
+        {LAYER("EmbeddingBag") XL "embedding_bag_param { num_output: 2 input_dim: 3 }", "4x2 4!",
+         "an EmbeddingBag layer cannot backpropagate to its indices and lengths, but 'l' depends"},
+        {LAYER("Gather") XL, "4x3! 4x2!",
+         "a Gather layer cannot backpropagate to its numbers of places, but 'l' depends on"},
+        {LAYER("Softmax") XL, "4x3! 4x3!",
+         "a Softmax layer cannot backpropagate to its mask, but 'l' depends on"},
+        {LAYER("Attention") XL "attention_param { num_heads: 2 extra: ADDED_MASK }",
+         "4x5x12! 4x5x5!",
+         "an Attention layer cannot backpropagate to bottoms of extra, but 'l' depends on"},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct one_layer one;
