@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "schema/fields.h"
 #include "schema/solver_parts.h"
 
 static const char *const types[] = {"SGD",     "Nesterov", "Adam", "AdamW", "AdaGrad",
@@ -98,19 +99,34 @@ static bool corrects_delta(const char *type)
 }
 
 /* Fields that only some rules read. */
+static const struct {
+    const char *field;
+    bool (*read)(const char *type);
+} some_read[] = {{"momentum2", reads_momentum2},
+                 {"delta", reads_delta},
+                 {"rms_decay", reads_rms_decay},
+                 {"corrected_delta", corrects_delta}};
+enum { SOME_READ = sizeof some_read / sizeof some_read[0] };
+
 static void warn_unused(struct ls_solver_reading *reading)
 {
-    const struct {
-        const char *field;
-        bool (*read)(const char *type);
-    } fields[] = {{"momentum2", reads_momentum2},
-                  {"delta", reads_delta},
-                  {"rms_decay", reads_rms_decay},
-                  {"corrected_delta", corrects_delta}};
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        if (ls_solver_has(reading, fields[i].field) && !some_type(reading, fields[i].read))
-            ls_solver_warn(reading, fields[i].field, "%s does nothing with type '%s'",
-                           fields[i].field, reading->solver->type);
+    for (size_t i = 0; i < SOME_READ; i++)
+        if (ls_solver_has(reading, some_read[i].field) && !some_type(reading, some_read[i].read))
+            ls_solver_warn(reading, some_read[i].field, "%s does nothing with type '%s'",
+                           some_read[i].field, reading->solver->type);
+}
+
+/* The same of a group's own fields. */
+static void warn_unused_in_group(struct ls_solver_reading *reading,
+                                 const Lockstep__ParameterGroup *group, const char *type)
+{
+    for (size_t i = 0; i < SOME_READ; i++) {
+        const ProtobufCFieldDescriptor *field =
+            ls_field_named(group->base.descriptor, some_read[i].field);
+        if (ls_field_count(&group->base, field) > 0 && !some_read[i].read(type))
+            ls_solver_warn_at(reading, reading->out->definition, group, field->name,
+                              "%s does nothing with type '%s'", field->name, type);
+    }
 }
 
 int ls_solver_check_type(struct ls_solver_reading *reading)
@@ -192,6 +208,7 @@ static int check_group(struct ls_solver_reading *reading, size_t index)
             return ls_solver_unknown_at(reading, group, "type", "solver type", type, types, TYPES);
         return status;
     }
+    warn_unused_in_group(reading, group, type);
     const struct settings settings = {
         .message = group,
         .type = type,

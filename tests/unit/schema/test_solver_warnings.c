@@ -37,6 +37,29 @@ static void warnings(void **state)
     ls_solver_definition_free(solver);
 }
 
+/* A group's own fields that its type does not read. */
+static void warnings_about_groups(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {
+        ":2:31: momentum2 does nothing with type 'SGD'",
+        ":3:40: corrected_delta does nothing with type 'LAMB'",
+        ":4:43: rms_decay does nothing with type 'AdaGrad'",
+        ":5:40: delta does nothing with type 'Lion'",
+    };
+    struct ls_solver_definition *solver =
+        works(BASE "momentum: 0 momentum2: 0.9 delta: 1e-6\n"
+                   "param_group { match: '*.bias' momentum2: 0.9 }\n"
+                   "param_group { match: 'a*' type: 'LAMB' corrected_delta: true }\n"
+                   "param_group { match: 'b*' type: 'AdaGrad' rms_decay: 0.9 delta: 1e-3 }\n"
+                   "param_group { match: 'c*' type: 'Lion' delta: 1e-3 momentum2: 0.99 }\n"
+                   "param_group { match: 'd*' type: 'AdamW' corrected_delta: true }");
+    assert_int_equal(solver->warning_count, sizeof wanted / sizeof wanted[0]);
+    for (size_t i = 0; i < solver->warning_count; i++)
+        assert_non_null(strstr(solver->warning[i], wanted[i]));
+    ls_solver_definition_free(solver);
+}
+
 /* The best snapshots are snapshots: some of them are kept. */
 static void keeping_the_best_is_no_mistake(void **state)
 {
@@ -236,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(warnings),
+        cmocka_unit_test(warnings_about_groups),
         cmocka_unit_test(keeping_the_best_is_no_mistake),
         cmocka_unit_test(warnings_about_nets),
         cmocka_unit_test(overrides),
