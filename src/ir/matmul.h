@@ -1,7 +1,7 @@
 /* Products of matrices: where the operands of MATMUL lie. See ir/ops.def.
  *
- * Axes in front of the last two are outer axes. An element of y is a sum over `contracted` places
- * of outer axes, and for each of them over `depth` terms.
+ * Axes in front of the last two are outer axes. An element of y is a sum over the
+ * places of the axes `terms`, and for each of them over `depth` terms.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_IR_MATMUL_H

@@ -1,6 +1,7 @@
 /* What MVN, GroupNorm, LayerNorm, RMSNorm and InstanceNorm share: normalisation by statistics of
- * each sample by itself (batch norm and its kin: layers/normalize.h). SPDX-License-Identifier:
- * BSD-2-Clause */
+ * each sample by itself (batch norm and its kin: layers/normalize.h).
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_LAYERS_SAMPLE_NORM_H
 #define LS_LAYERS_SAMPLE_NORM_H
 

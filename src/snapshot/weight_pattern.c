@@ -1,6 +1,7 @@
 /* Patterns of names. A pattern is read from its beginning up to the text word, and from its end
- * back to it, so that a name is looked at once, however long it is. SPDX-License-Identifier:
- * BSD-2-Clause */
+ * back to it, so that a name is looked at once, however long it is.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include "snapshot/weight_pattern.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* Characters that stand for bytes, as GPT-2 has them: printable characters of Latin-1 for
- * themselves, and for all other bytes, in order, those from U+0100 on. SPDX-License-Identifier:
- * BSD-2-Clause */
+ * themselves, and for all other bytes, in order, those from U+0100 on.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TEXT_BYTE_CHARACTERS_H
 #define LS_TEXT_BYTE_CHARACTERS_H
 

@@ -1,7 +1,8 @@
 /* Fuzzes the readers of tokenizers: bytes that begin with '{' are a tokenizer.json; others are
  * BERT's vocab.txt, and merges.txt beside a vocabulary. What is accepted encodes texts, alone and
- * in pairs, and decodes what came of them, and bytes that are no text. SPDX-License-Identifier:
- * BSD-2-Clause */
+ * in pairs, and decodes what came of them, and bytes that are no text.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* Resizing and its gradient against the reference device; the same bits in every layout and on
- * every instruction set, and for every sample whatever comes with it. SPDX-License-Identifier:
- * BSD-2-Clause */
+ * every instruction set, and for every sample whatever comes with it.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include "kernels/own_kernel.h"
 
 struct resize_case {
