@@ -94,8 +94,9 @@ static int judge_by_rules(void *user, int tensor, float label, struct ls_problem
         if (rule->tensor != tensor || rule->takes(rule, label))
             continue;
         return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
-                              "its label %.9g is none of the %" PRId64 " classes of layer '%.100s'",
-                              (double)label, rule->classes, rule->layer);
+                              "its %s %.9g is none of the %" PRId64 " %s of layer '%.100s'",
+                              rule->rows ? "number" : "label", (double)label, rule->classes,
+                              rule->rows ? "rows" : "classes", rule->layer);
     }
     return 0;
 }

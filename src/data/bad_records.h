@@ -21,6 +21,7 @@ struct ls_label_rule {
     int tensor;
     char layer[104];
     int64_t classes;
+    bool rows; /* they are rows of a table */
     bool has_ignore;
     int ignore_label;
     bool (*takes)(const struct ls_label_rule *rule, float label); /* any thread */

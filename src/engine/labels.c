@@ -60,6 +60,12 @@ static const struct ls_layer *labels_layer_of(const struct ls_graph *graph, cons
     return op->layer;
 }
 
+/* Whether they are numbers of rows of a table. */
+static bool labels_are_rows(const struct ls_op *op)
+{
+    return op->kind == LS_OP_EMBED || op->kind == LS_OP_EMBED_BAG;
+}
+
 static int labels_report(const struct ls_net *net, const struct consumer *consumer,
                          struct ls_reader *reader, int64_t ordinal, float label,
                          struct ls_error *error)
@@ -68,9 +74,13 @@ static int labels_report(const struct ls_net *net, const struct consumer *consum
     struct ls_problem problem;
     const struct ls_layer *layer = labels_layer_of(ls_net_graph(net), consumer->op);
     ls_layer_place(layer, NULL, NULL, place);
-    if (consumer->op->kind == LS_OP_EMBED) {
+    if (labels_are_rows(consumer->op)) {
         ls_problem_set(&problem, LOCKSTEP_DATA,
-                       "the layer's input_dim must be beyond the largest number that it looks up",
+                       consumer->op->kind == LS_OP_EMBED
+                           ? "the layer's input_dim must be beyond the largest number that it "
+                             "looks up"
+                           : "the layer's input_dim must be beyond the largest number that it "
+                             "looks up; padding_index is one that does not count",
                        "its number %.9g is none of the %" PRId64
                        " rows of layer '%s' (%s), which are 0 to %" PRId64,
                        (double)label, consumer->labels.classes, layer->name, place,
@@ -186,6 +196,7 @@ static int labels_set_labels(const struct ls_net *net, int dataset, struct ls_er
                  labels_layer_of(graph, consumer.op)->name);
         rule->tensor = consumer.tensor;
         rule->classes = consumer.labels.classes;
+        rule->rows = labels_are_rows(consumer.op);
         rule->has_ignore = consumer.labels.has_ignore;
         rule->ignore_label = consumer.labels.ignore_label;
         rule->takes = labels_takes;
@@ -214,10 +225,11 @@ int ls_labels_judge(const struct ls_net *net, int dataset, int tensor, float lab
             ls_label_ignored(label, consumer.labels.has_ignore, consumer.labels.ignore_label) ||
             ls_label_class(label, consumer.labels.classes) >= 0)
             continue;
+        const bool rows = labels_are_rows(consumer.op);
         return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
-                              "its label %.9g is none of the %" PRId64 " classes of layer '%.150s'",
-                              (double)label, consumer.labels.classes,
-                              labels_layer_of(graph, consumer.op)->name);
+                              "its %s %.9g is none of the %" PRId64 " %s of layer '%.150s'",
+                              rows ? "number" : "label", (double)label, consumer.labels.classes,
+                              rows ? "rows" : "classes", labels_layer_of(graph, consumer.op)->name);
     }
     return 0;
 }

@@ -180,4 +180,15 @@ NET
 } >index.prototxt
 solver index
 expect 4 "none of the 7 rows of layer 'table'" -- "$LOCKSTEP" train --solver index_solver.prototxt --overwrite --snapshot-prefix i
+expect 4 "its number 9 is none of the 7 rows of layer 'table'" -- "$LOCKSTEP" check --solver index_solver.prototxt
+{
+    drawn 10 8
+    cat <<'NET'
+layer { name: "list" type: "Reshape" bottom: "label" top: "list" reshape_param { shape { dim: 0 dim: 1 } } }
+layer { name: "bag" type: "EmbeddingBag" bottom: "list" top: "t" embedding_bag_param { num_output: 10 input_dim: 7 } }
+layer { name: "soft" type: "SoftmaxWithLoss" bottom: "t" bottom: "label" top: "soft" }
+NET
+} >bag.prototxt
+solver bag
+expect 4 "none of the 7 rows of layer 'bag'.*padding_index" -- "$LOCKSTEP" train --solver bag_solver.prototxt --overwrite --snapshot-prefix i
 finish
