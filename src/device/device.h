@@ -10,6 +10,7 @@
 #include "device/factors.h"
 #include "device/filler.h"
 #include "device/memory.h"
+#include "device/products.h"
 #include "device/stream.h"
 #include "device/update.h"
 #include "ir/kernel.h"
@@ -82,6 +83,7 @@ struct ls_device {
      * each element of the parameter's layout). All lie in the device's memory. */
     int (*clear_masked)(const uint32_t *mask, size_t first, float *numbers, size_t n,
                         struct ls_error *error);
+    const struct ls_device_products *products;
     /* (optional) Called first thing by every thread that runs kernels. */
     void (*enter_thread)(void);
     /* (optional) Around what a library's caller asks for on a thread of its own: libraries below

@@ -152,7 +152,32 @@ static void move_average(const struct ls_update_rule *rule, const struct ls_upda
         average[i] = average[i] + (1 - rule->average_decay) * (slice->weight[i] - average[i]);
 }
 
-/* Its second one. */
+/* MUON's first pass, and its second. */
+static void muon_look(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                      struct ls_update_seen *seen)
+{
+    const float mu = rule->momentum;
+    float *h = slice->history[0];
+    for (size_t i = 0; i < slice->n; i++) {
+        const float t = slice->gradient[i], g = t * rule->gradient_scale;
+        h[i] = mu * h[i] + (1 - mu) * g;
+        slice->direction[i] = rule->nesterov ? mu * h[i] + (1 - mu) * g : h[i];
+        seen->gradient = larger(seen->gradient, bits_of(t));
+    }
+}
+
+static void muon_move(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                      struct ls_update_seen *seen)
+{
+    for (size_t i = 0; i < slice->n; i++) {
+        float *w = &slice->weight[i];
+        *w = *w - (rule->rate * slice->gradient[i] + rule->rate * rule->decay * *w);
+        move_average(rule, slice, i);
+        seen->weight = larger(seen->weight, bits_of(*w));
+    }
+}
+
+/* LAMB's second pass. */
 static void lamb_move(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
                       struct ls_update_seen *seen)
 {
@@ -172,6 +197,10 @@ int ls_plain_update(const struct ls_update_rule *rule, const struct ls_update_sl
     *seen = (struct ls_update_seen){0};
     if (rule->kind == LS_UPDATE_LAMB) {
         (slice->direction != NULL ? lamb_look : lamb_move)(rule, slice, seen);
+        return 0;
+    }
+    if (rule->kind == LS_UPDATE_MUON) {
+        (slice->direction != NULL ? muon_look : muon_move)(rule, slice, seen);
         return 0;
     }
     for (size_t i = 0; i < slice->n; i++) {

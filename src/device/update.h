@@ -27,6 +27,9 @@
  *     LAMB      h and k as ADAM
  *               d = correction * (h / (sqrt(k) + delta)) + decay * w
  *               w = w - (r * trust) * d
+ *     MUON      h = mu * h + (1 - mu) * g
+ *               u = mu * h + (1 - mu) * g      (without nesterov: u = h)
+ *               w = w - (r * d + (r * decay) * w)
  *
  *     average = average + (1 - average_decay) * (w - average)
  *
@@ -37,6 +40,9 @@
  * LAMB has two passes, since its trust ratio, |w| / |d| of the whole parameter or 1 where one of
  * them is 0, is known only when d is: the first moves h and k and writes d, the second computes d
  * again and moves w.
+ *
+ * MUON (Jordan, 2024) has two passes, too: the first moves h and writes u, the second moves w by d,
+ * which engine/muon.h makes of the whole u.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DEVICE_UPDATE_H
@@ -56,6 +62,7 @@ enum ls_update_kind {
     LS_UPDATE_ADAMW,
     LS_UPDATE_LION,
     LS_UPDATE_LAMB,
+    LS_UPDATE_MUON,
     LS_UPDATE_KINDS
 };
 
@@ -65,6 +72,9 @@ struct ls_update_rule {
     float rate;           /* learning rate times lr_mult */
     float momentum;       /* ADAM, LION: the first decay rate */
     float momentum2;      /* ADAM, ADAMW, LION, LAMB: the second decay rate */
+    bool nesterov;        /* MUON */
+    int iterations;       /* MUON: of Newton and Schulz */
+    bool match_rms;       /* MUON: the scale of its steps */
     float delta;          /* added to roots, or under them */
     float rms_decay;      /* RMSPROP */
     float correction;     /* ADAM, ADAMW, LAMB: ls_adam_correction of the update's number */
@@ -78,17 +88,17 @@ struct ls_update_rule {
 /* A slice of a parameter. Arrays have `n` elements and do not overlap. */
 struct ls_update_slice {
     size_t n;
-    const float *gradient; /* not read by LAMB's second pass */
+    const float *gradient; /* not read by LAMB's second pass; d in MUON's */
     float *weight;
     float *history[2]; /* as many as ls_update_histories says; else NULL */
-    float *direction;  /* LAMB's first pass writes d here; NULL: the second pass */
+    float *direction;  /* LAMB's first pass writes d here, MUON's u; NULL: the second pass */
     float *average;    /* moving average of the weights, or NULL */
 };
 
 /* What an update saw: magnitudes as in device/exact.h. Merge two by their maxima. */
 struct ls_update_seen {
-    uint32_t gradient; /* largest |t|; of LAMB's second pass: 0 */
-    uint32_t weight;   /* largest |new weight|; of LAMB's first pass: 0 */
+    uint32_t gradient; /* largest |t|; of a second pass: 0 */
+    uint32_t weight;   /* largest |new weight|; of a first pass: 0 */
 };
 
 /* How many history arrays a rule needs (0 to 2); they begin as zeros. */

@@ -11,6 +11,7 @@
 #include "data/cache.h"
 #include "engine/engine.h"
 #include "engine/exchange.h"
+#include "engine/muon.h"
 #include "engine/pass.h"
 #include "engine/plans.h"
 #include "engine/rankings.h"
@@ -51,14 +52,19 @@ static int forecast_most_owned(const struct ls_parameter_set *set,
     struct ls_shards *shards = NULL;
     size_t *elements = ls_alloc(2 * set->count + 1, sizeof *elements);
     size_t *sums = elements != NULL ? elements + set->count : NULL;
-    if (elements == NULL)
+    bool *whole = ls_alloc(set->count + 1, sizeof *whole);
+    if (elements == NULL || whole == NULL) {
+        ls_free(elements);
+        ls_free(whole);
         return ls_fail_memory(error, "parameters");
+    }
     for (size_t i = 0; i < set->count; i++) {
         const struct ls_parameter *parameter = set->items[i];
         elements[i] = parameter->trained ? ls_parameter_elements(parameter) : 0;
         sums[i] = parameter->factoring.weight == NULL ? elements[i] : 0;
+        whole[i] = store->state != NULL && store->state[i].whole;
     }
-    int status = ls_shards_create(set->count, sums, ranks, &shards, error);
+    int status = ls_shards_create(set->count, sums, whole, ranks, &shards, error);
     *history = *averages = 0;
     for (int r = 0; r < ranks && status == 0; r++) {
         size_t owned = 0, arrays = 0, begin, end;
@@ -74,6 +80,7 @@ static int forecast_most_owned(const struct ls_parameter_set *set,
     *reducer = status == 0 ? ls_reducer_sums_bytes(shards) : 0;
     ls_shards_free(shards);
     ls_free(elements);
+    ls_free(whole);
     return status;
 }
 
@@ -197,7 +204,10 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
     forecast->stashed = room.stashed;
     forecast->slots = room.slots;
     LS_TRY(forecast_add_parameters(set, views, store, forecast, error));
-    forecast->base += set->count * PARAMETER + (size_t)store->workers * THREAD;
+    size_t of_worker = 0;
+    if (store->training && count > 0)
+        forecast->history += ls_muon_bytes(nets[0]->options.device, set, store, &of_worker);
+    forecast->base += set->count * PARAMETER + (size_t)store->workers * (THREAD + of_worker);
     return 0;
 }
 

@@ -54,10 +54,10 @@ static void shards_fill_buckets(struct ls_shards *shards, const size_t *elements
     }
 }
 
-/* The beginning of a tile of the bucket's parameters that is nearest to a place of the array, or
- * the bucket's end. */
+/* The beginning of a tile of the bucket's parameters (of a whole one: its own) that is nearest to a
+ * place of the array, or the bucket's end. */
 static size_t shards_nearest_tile(const struct ls_shards *shards, const struct ls_bucket *bucket,
-                                  const size_t *elements, double place)
+                                  const size_t *elements, const bool *whole, double place)
 {
     size_t best = bucket->begin;
     for (size_t i = bucket->first; i <= bucket->last; i++) {
@@ -70,6 +70,8 @@ static size_t shards_nearest_tile(const struct ls_shards *shards, const struct l
         double inside = place > (double)begin ? place - (double)begin : 0;
         size_t below = begin + (size_t)(inside / LS_SUMS_TILE) * LS_SUMS_TILE;
         size_t above = below + LS_SUMS_TILE < end ? below + LS_SUMS_TILE : end;
+        if (whole != NULL && whole[parameter])
+            below = begin, above = end;
         size_t nearest = place - (double)below <= (double)above - place ? below : above;
         return nearest > best ? nearest : best;
     }
@@ -77,7 +79,8 @@ static size_t shards_nearest_tile(const struct ls_shards *shards, const struct l
 }
 
 /* Cuts buckets evenly. What a rank has too much in one bucket it gets less in the next. */
-static void shards_cut_buckets(struct ls_shards *shards, const size_t *elements, double *owed)
+static void shards_cut_buckets(struct ls_shards *shards, const size_t *elements, const bool *whole,
+                               double *owed)
 {
     for (size_t b = 0; b < shards->bucket_count; b++) {
         struct ls_bucket *bucket = &shards->buckets[b];
@@ -86,7 +89,7 @@ static void shards_cut_buckets(struct ls_shards *shards, const size_t *elements,
         bucket->cut[0] = bucket->begin;
         for (int r = 1; r < shards->ranks; r++) {
             double place = (double)bucket->begin + size * r / shards->ranks;
-            size_t cut = shards_nearest_tile(shards, bucket, elements, place + owed[r]);
+            size_t cut = shards_nearest_tile(shards, bucket, elements, whole, place + owed[r]);
             bucket->cut[r] = cut > bucket->cut[r - 1] ? cut : bucket->cut[r - 1];
             owed[r] += place - (double)bucket->cut[r];
         }
@@ -94,8 +97,8 @@ static void shards_cut_buckets(struct ls_shards *shards, const size_t *elements,
     }
 }
 
-int ls_shards_create(size_t parameters, const size_t *elements, int ranks, struct ls_shards **out,
-                     struct ls_error *error)
+int ls_shards_create(size_t parameters, const size_t *elements, const bool *whole, int ranks,
+                     struct ls_shards **out, struct ls_error *error)
 {
     *out = NULL;
     struct ls_shards *shards = ls_alloc(1, sizeof *shards);
@@ -117,7 +120,7 @@ int ls_shards_create(size_t parameters, const size_t *elements, int ranks, struc
         ready = shards->cuts != NULL;
     }
     if (ready)
-        shards_cut_buckets(shards, elements, owed);
+        shards_cut_buckets(shards, elements, whole, owed);
     ls_free(owed);
     if (!ready) {
         ls_shards_free(shards);

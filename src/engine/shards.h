@@ -31,8 +31,9 @@ struct ls_shards {
     size_t *cuts; /* memory of all cuts */
 };
 
-/* `elements` by parameter; 0 for those that are not to be in the flat array. */
-int ls_shards_create(size_t parameters, const size_t *elements, int ranks,
+/* `elements` by parameter; 0 for those that are not to be in the flat array. One rank owns all of a
+ * parameter that is `whole` (NULL: none is). */
+int ls_shards_create(size_t parameters, const size_t *elements, const bool *whole, int ranks,
                      struct ls_shards **shards, struct ls_error *error);
 void ls_shards_free(struct ls_shards *shards);
 /* The elements of a parameter that a rank owns: [*begin, *end), maybe none. */

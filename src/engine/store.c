@@ -168,8 +168,12 @@ static int store_lay_flat(struct ls_store *store, const struct ls_store_options 
 {
     size_t count = store->set->count;
     size_t *elements = ls_alloc(count + 1, sizeof *elements);
-    if (elements == NULL)
+    bool *whole = ls_alloc(count + 1, sizeof *whole);
+    if (elements == NULL || whole == NULL) {
+        ls_free(elements);
+        ls_free(whole);
         return ls_fail_memory(error, "parameters");
+    }
     for (size_t i = 0; i < count; i++) {
         struct ls_parameter *parameter = store->set->items[i];
         if (parameter->layout == NULL)
@@ -178,9 +182,11 @@ static int store_lay_flat(struct ls_store *store, const struct ls_store_options 
         store->slots[i].elements = ls_layout_elements(parameter->layout, &parameter->shape);
         if (options->training && parameter->trained && !ls_store_has_factors(store, (int)i))
             elements[i] = store->slots[i].elements;
+        whole[i] = options->state != NULL && options->state[i].whole;
     }
-    int status = ls_shards_create(count, elements, options->ranks, &store->shards, error);
+    int status = ls_shards_create(count, elements, whole, options->ranks, &store->shards, error);
     ls_free(elements);
+    ls_free(whole);
     LS_TRY(status);
     store->weights->flat =
         store->device->memory->create(store->shards->elements * sizeof *store->weights->flat);

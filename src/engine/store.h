@@ -26,6 +26,7 @@ enum { LS_HISTORY_MAX = 2 };
 struct ls_optimizer_state {
     bool history[LS_HISTORY_MAX]; /* which of the arrays of the parameter's size there are */
     bool norms;                   /* its rule asks for norms of the parameter (engine/lamb.h) */
+    bool whole; /* its rule asks for the whole parameter on one rank (engine/muon.h) */
 };
 
 /* One parameter's memory; all arrays are in the parameter's layout, NULL where not used. */

@@ -7,7 +7,7 @@
 #include "schema/solver_parts.h"
 
 static const char *const types[] = {"SGD",     "Nesterov", "Adam", "AdamW", "AdaGrad",
-                                    "RMSProp", "AdaDelta", "Lion", "LAMB"};
+                                    "RMSProp", "AdaDelta", "Lion", "LAMB",  "Muon"};
 enum { TYPES = sizeof types / sizeof types[0] };
 
 /* The settings of the solver, or of a group with the solver's in place of those that it does not
@@ -36,7 +36,7 @@ static bool is(const char *type, const char *a, const char *b)
 /* Whether weights decay by themselves, and not through their gradient. */
 static bool decouples(const char *type)
 {
-    return is(type, "AdamW", "Lion") || strcmp(type, "LAMB") == 0;
+    return is(type, "AdamW", "Lion") || is(type, "LAMB", "Muon");
 }
 
 /* What a type makes of settings. Momentum with AdaGrad and RMSProp is refused as in Caffe. */
@@ -53,6 +53,9 @@ static int check_settings(struct ls_solver_reading *reading, const struct settin
     if (two && !settings->has_momentum)
         ls_solver_warn_at(reading, definition, settings->message, "type",
                           "%s without momentum: its first decay rate is 0", type);
+    if (strcmp(type, "Muon") == 0 && !settings->has_momentum)
+        ls_solver_warn_at(reading, definition, settings->message, "type",
+                          "Muon without momentum: its author has 0.95");
     if (strcmp(type, "AdaDelta") == 0 && !settings->has_momentum)
         ls_solver_warn_at(reading, definition, settings->message, "type",
                           "AdaDelta without momentum: its decay rate is 0");
@@ -93,6 +96,11 @@ static bool reads_rms_decay(const char *type)
     return strcmp(type, "RMSProp") == 0;
 }
 
+static bool orthogonalizes(const char *type)
+{
+    return strcmp(type, "Muon") == 0;
+}
+
 static bool corrects_delta(const char *type)
 {
     return is(type, "Adam", "AdamW");
@@ -105,7 +113,8 @@ static const struct {
 } some_read[] = {{"momentum2", reads_momentum2},
                  {"delta", reads_delta},
                  {"rms_decay", reads_rms_decay},
-                 {"corrected_delta", corrects_delta}};
+                 {"corrected_delta", corrects_delta},
+                 {"muon_param", orthogonalizes}};
 enum { SOME_READ = sizeof some_read / sizeof some_read[0] };
 
 static void warn_unused(struct ls_solver_reading *reading)
@@ -129,9 +138,16 @@ static void warn_unused_in_group(struct ls_solver_reading *reading,
     }
 }
 
+static int check_muon(struct ls_solver_reading *reading, const Lockstep__MuonParameter *muon)
+{
+    static const struct ls_solver_range ranges[] = {{"newton_schulz", 1, 20, false, false}};
+    return muon != NULL ? ls_solver_check_ranges(reading, &muon->base, ranges, 1) : 0;
+}
+
 int ls_solver_check_type(struct ls_solver_reading *reading)
 {
     const Lockstep__SolverParameter *solver = reading->solver;
+    LS_TRY(check_muon(reading, solver->muon_param));
     if (!is_type(solver->type))
         return ls_solver_unknown(reading, "type", "solver type", solver->type, types, TYPES);
     warn_unused(reading);
@@ -200,7 +216,7 @@ static int check_group(struct ls_solver_reading *reading, size_t index)
     int status =
         ls_solver_check_ranges(reading, &group->base, ranges, sizeof ranges / sizeof ranges[0]);
     const int found[] = {check_matches(reading, group), check_rate(reading, group),
-                         check_name(reading, index)};
+                         check_name(reading, index), check_muon(reading, group->muon_param)};
     for (size_t i = 0; i < sizeof found / sizeof found[0]; i++)
         status = status != 0 ? status : found[i];
     if (!is_type(type)) {

@@ -16,7 +16,7 @@ static const struct {
              {"Adam", LS_UPDATE_ADAM},         {"AdamW", LS_UPDATE_ADAMW},
              {"AdaGrad", LS_UPDATE_ADAGRAD},   {"RMSProp", LS_UPDATE_RMSPROP},
              {"AdaDelta", LS_UPDATE_ADADELTA}, {"Lion", LS_UPDATE_LION},
-             {"LAMB", LS_UPDATE_LAMB}};
+             {"LAMB", LS_UPDATE_LAMB},         {"Muon", LS_UPDATE_MUON}};
 
 int ls_groups_kind(const char *type, enum ls_update_kind *kind, struct ls_error *error)
 {
@@ -30,9 +30,18 @@ int ls_groups_kind(const char *type, enum ls_update_kind *kind, struct ls_error 
 
 /* ---- Settings -------------------------------------------------------------------------------- */
 
+static void set_muon(struct ls_group *group, const Lockstep__MuonParameter *muon)
+{
+    if (muon == NULL)
+        return;
+    group->nesterov = muon->nesterov;
+    group->newton_schulz = muon->newton_schulz;
+    group->match_rms = muon->scale == LOCKSTEP__MUON_PARAMETER__SCALE__MATCH_RMS;
+}
+
 static struct ls_group group_of_solver(const Lockstep__SolverParameter *solver)
 {
-    return (struct ls_group){.name = "the rest",
+    struct ls_group group = {.name = "the rest",
                              .type = solver->type != NULL ? solver->type : "SGD",
                              .rate = 1,
                              .lr_mult = 1,
@@ -42,7 +51,11 @@ static struct ls_group group_of_solver(const Lockstep__SolverParameter *solver)
                              .delta = solver->delta,
                              .rms_decay = solver->rms_decay,
                              .decay = solver->weight_decay,
-                             .corrected_delta = solver->corrected_delta};
+                             .corrected_delta = solver->corrected_delta,
+                             .nesterov = true,
+                             .newton_schulz = 5};
+    set_muon(&group, solver->muon_param);
+    return group;
 }
 
 /* The schema has seen to it that the solver's base_lr is not 0 where the group has one. */
@@ -68,6 +81,7 @@ static struct ls_group group_of(const Lockstep__SolverParameter *solver,
         group.decay = from->weight_decay;
     if (from->has_corrected_delta)
         group.corrected_delta = from->corrected_delta;
+    set_muon(&group, from->muon_param);
     return group;
 }
 
@@ -211,6 +225,31 @@ static int find_members(const struct search *search)
     return status;
 }
 
+/* Muon is for matrices. */
+static int check_matrices(const struct search *search)
+{
+    const Lockstep__SolverParameter *solver = search->definition->solver;
+    const struct ls_groups *groups = search->groups;
+    for (size_t i = 0; i < search->parameters; i++) {
+        const struct ls_parameter *parameter = search->set->items[i];
+        const size_t g = (size_t)groups->of[i];
+        const void *message =
+            g < solver->n_param_group ? (const void *)solver->param_group[g] : (const void *)solver;
+        const bool own = g == solver->n_param_group || solver->param_group[g]->type != NULL;
+        char place[LS_PLACE_MAX];
+        if (groups->group[g].kind != LS_UPDATE_MUON || !parameter->trained ||
+            parameter->shape.rank >= 2)
+            continue;
+        ls_place(search->definition->definition, message, own ? "type" : NULL, place, sizeof place);
+        return ls_fail(search->error, LOCKSTEP_DEFINITION, place,
+                       "give such parameters another type: param_group { max_axes: 1 type: "
+                       "\"AdamW\" momentum: 0.9 }, before groups that match them",
+                       "Muon is for weights of two axes or more, but '%.100s' has %d",
+                       parameter->name, parameter->shape.rank);
+    }
+    return 0;
+}
+
 int ls_groups_create(const struct ls_solver_definition *definition,
                      const struct ls_parameter_set *parameters, size_t train_parameters,
                      struct ls_groups **out, struct ls_error *error)
@@ -233,10 +272,12 @@ int ls_groups_create(const struct ls_solver_definition *definition,
                                   .groups = groups,
                                   .error = error};
     LS_TRY(find_members(&search));
+    LS_TRY(check_matrices(&search));
     for (size_t i = 0; i < parameters->count; i++) {
         int histories = ls_update_histories(ls_group_of(groups, parameters->items[i])->kind);
         for (int h = 0; h < histories; h++)
             groups->state[i].history[h] = true;
+        groups->state[i].whole = ls_group_of(groups, parameters->items[i])->kind == LS_UPDATE_MUON;
         groups->state[i].norms = ls_group_of(groups, parameters->items[i])->kind == LS_UPDATE_LAMB;
     }
     return 0;
@@ -288,6 +329,9 @@ static void set_rule(struct ls_group *group, const struct ls_groups_update *upda
                                     .momentum = group->momentum,
                                     .momentum2 = group->momentum2,
                                     .delta = group->delta,
+                                    .nesterov = group->nesterov,
+                                    .iterations = group->newton_schulz,
+                                    .match_rms = group->match_rms,
                                     .rms_decay = group->rms_decay,
                                     .decay = group->decay,
                                     .l1 = update->l1,

@@ -21,6 +21,8 @@ struct ls_group {
     float lr_mult, decay_mult;
     float momentum, momentum2, delta, rms_decay, decay;
     bool corrected_delta;
+    bool nesterov, match_rms; /* Muon's */
+    int newton_schulz;
     size_t parameters;          /* trained ones that it has */
     struct ls_update_rule rule; /* of the update at hand, before multipliers */
 };

@@ -265,7 +265,8 @@ static int prepare(struct model *model, struct ls_error *error)
     int64_t own = ceiling(load->units, model->ranks);
     model->units = load->waves > 0 ? own * load->batches / load->waves : own * load->batches;
     model->turns = ceiling(model->units, load->workers);
-    LS_TRY(ls_shards_create(load->parameters, load->elements, model->ranks, &model->shards, error));
+    LS_TRY(ls_shards_create(load->parameters, load->elements, load->whole, model->ranks,
+                            &model->shards, error));
     model->arrival = ls_alloc(model->shards->bucket_count + 1, sizeof *model->arrival);
     model->finished = ls_alloc(load->layer_count + 1, sizeof *model->finished);
     return model->arrival != NULL && model->finished != NULL ? 0 : ls_fail_memory(error, "a plan");

@@ -44,6 +44,7 @@ static void load_parameters(const struct ls_trainer *trainer, struct ls_scaling_
         rows += parameter->trained && factoring->weight == NULL ? ls_rows_laid_out(parameter) : 1;
         if (parameter->trained && factoring->weight == NULL) {
             load->elements[p] = ls_parameter_elements(parameter);
+            load->whole[p] = store.state != NULL && store.state[p].whole;
             load->shared_state +=
                 ls_parameter_bytes(parameter) * (size_t)ls_store_arrays(&store, parameter);
         }
@@ -111,8 +112,10 @@ int ls_scaling_load(struct ls_trainer *trainer, struct ls_scaling_load *load,
                                      .forecast = trainer->forecast};
     load->layers = ls_alloc(load->layer_count + 1, sizeof *load->layers);
     load->elements = ls_alloc(load->parameters + 1, sizeof *load->elements);
+    load->whole = ls_alloc(load->parameters + 1, sizeof *load->whole);
     load->layer = ls_alloc(load->parameters + 1, sizeof *load->layer);
-    if (load->layers == NULL || load->elements == NULL || load->layer == NULL)
+    if (load->layers == NULL || load->elements == NULL || load->whole == NULL ||
+        load->layer == NULL)
         return ls_fail_memory(error, "a plan");
     load_batches(trainer->train, load);
     load_parameters(trainer, load);
@@ -124,6 +127,7 @@ void ls_scaling_clear(struct ls_scaling_load *load)
 {
     ls_free(load->layers);
     ls_free(load->elements);
+    ls_free(load->whole);
     ls_free(load->layer);
     *load = (struct ls_scaling_load){.workers = 0};
 }

@@ -31,6 +31,7 @@ struct ls_scaling_load {
     size_t layer_count;
     size_t parameters;
     size_t *elements; /* by parameter: that are reduced as sums; 0: it does not */
+    bool *whole;      /* by parameter: one rank owns all of it */
     size_t *layer;    /* by parameter: its layer */
     double record;    /* bytes of the figures of a micro-batch */
     double books;     /* bytes of what a rank says at the end of an update */

@@ -24,9 +24,24 @@ same() {
 groups='param_group { name: "vectors" max_axes: 1 type: "AdamW" momentum: 0.8 decay_mult: 0 }
 param_group { match: "ip.*" type: "SGD" base_lr: 0.008 momentum: 0.5 weight_decay: 0.001 }'
 rest='momentum: 0.9 momentum2: 0.98 weight_decay: 0.1 clip_gradients: 0.5 iter_size: 2'
-for type in Lion LAMB Adam AdaDelta; do
+for type in Lion LAMB Muon Adam AdaDelta; do
     same "type: '$type' $rest weight_average { decay: 0.9 }" "$groups"
 done
+
+# Muon's own settings in a group; and it is for matrices alone.
+same "type: 'Muon' $rest" 'param_group { max_axes: 1 type: "AdamW" momentum: 0.8 }
+param_group { match: "ip.*" muon_param { nesterov: false scale: MATCH_RMS newton_schulz: 4 } }'
+make "type: 'Muon' momentum: 0.95"
+train 3 "solver.prototxt:[0-9]+:[0-9]+: Muon is for weights of two axes or more, but 'conv.bias' has 1. hint: give such parameters another type: param_group . max_axes: 1 type: .AdamW. momentum: 0.9" --
+expect 3 "Muon is for weights of two axes or more" -- "$LOCKSTEP" plan --solver solver.prototxt
+make "momentum: 0.9" "param_group { match: 'ip.*' type: 'Muon' }"
+train 3 "but 'ip.bias' has 1" --
+make "type: 'Muon' momentum: 0.95" "param_group { match: '*.bias' lr_mult: 2 }" # no type of its own
+train 3 "but 'conv.bias' has 1" --
+make "type: 'Muon' momentum: 0.95" "param_group { match: '*.bias' lr_mult: 0 type: 'SGD' }"
+train 0 '^|' --
+sed -i 's/0.95/0.95 muon_param { newton_schulz: 3 }/' solver.prototxt
+train 5 'muon_param' -- --resume s_iter_4.safetensors
 
 make "type: 'LAMB' $rest" "$groups"
 expect 0 '^conv.weight +the rest +LAMB +1 +0.1$' '^conv.bias +vectors +AdamW +1 +0$' \

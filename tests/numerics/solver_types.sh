@@ -35,6 +35,7 @@ check Nesterov 'momentum: 0.9'
 check Adam 'momentum: 0.9'
 check AdamW 'momentum: 0.9 weight_decay: 0.01'
 check LAMB 'momentum: 0.9 momentum2: 0.99 weight_decay: 0.1'
+check Muon 'momentum: 0.95 weight_decay: 0.1 param_group { max_axes: 1 type: "AdamW" momentum: 0.9 }'
 check AdaGrad 'delta: 1e-6'
 check RMSProp 'rms_decay: 0.95 delta: 1e-6'
 sed -i 's/base_lr: 0.01/base_lr: 0.003/' base.prototxt
@@ -49,4 +50,6 @@ train 3 "momentum cannot be used with type 'RMSProp'" -- --set type=RMSProp
 train 3 'rms_decay must be at least 0 and below 1, not 1' -- --set type=RMSProp --set momentum=0 \
     --set rms_decay=1
 train 0 "rms_decay does nothing with type 'SGD'" -- --set rms_decay=0.5
+echo 'muon_param { }' >>solver.prototxt
+train 0 "muon_param does nothing with type 'SGD'" --
 finish

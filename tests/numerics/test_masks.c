@@ -59,6 +59,8 @@ static const char *const solvers[] = {
     "type: 'Lion' base_lr: 0.0005 momentum: 0.9 momentum2: 0.98 weight_decay: 0.1 ",
     ("type: 'LAMB' base_lr: 0.005 momentum: 0.9 momentum2: 0.99 weight_decay: 0.1 "
      "weight_average { decay: 0.9 } clip_gradients: 0.5 "),
+    ("type: 'Muon' base_lr: 0.01 momentum: 0.9 weight_decay: 0.1 weight_average { decay: 0.9 } "
+     "param_group { max_axes: 1 type: 'SGD' } "),
 };
 enum { SOLVERS = sizeof solvers / sizeof *solvers };
 

@@ -37,6 +37,8 @@ static const char *const optimizers[] = {
     "type: 'AdaDelta' base_lr: 1 momentum: 0.95 delta: 1e-5\n",
     "type: 'Lion' base_lr: 0.0005 momentum: 0.9 momentum2: 0.98 weight_decay: 0.1\n",
     "type: 'LAMB' base_lr: 0.005 momentum: 0.9 momentum2: 0.99 weight_decay: 0.1\n",
+    ("type: 'Muon' base_lr: 0.01 momentum: 0.9 weight_decay: 0.1\n"
+     "param_group { max_axes: 1 type: 'AdamW' momentum: 0.9 }\n"),
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 

@@ -140,8 +140,10 @@ RULES = {"Lion": lion, "LAMB": lamb, "Adafactor": adafactor, "Muon": muon}
 
 
 def check():
-    """The rules beside PyTorch's, in double precision."""
+    """The rules beside PyTorch's, in double precision, Muon's iterations too."""
     import textformat
+
+    torch.bfloat16 = torch.float64
 
     makers = {
         "AdamW": (

@@ -14,6 +14,7 @@
 #include "ops/cpu/onednn.h"
 #include "ops/cpu/parameter_layout.h"
 #include "ops/cpu/primitive.h"
+#include "ops/cpu/products.h"
 #include "ops/cpu/update.h"
 
 static const struct ls_kernel *const kernel_table[] = {
@@ -105,6 +106,7 @@ const struct ls_device ls_device_cpu = {
     .bias_gradient = ls_factors_bias_gradient,
     .update = ls_update_apply,
     .clear_masked = ls_update_clear_masked,
+    .products = &ls_cpu_products,
     .enter_thread = enter_thread,
     .take_thread = ls_onednn_one_thread,
     .give_thread_back = ls_onednn_restore_threads,

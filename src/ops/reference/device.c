@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/thread.h"
+#include "device/products.h"
 #include "device/regions.h"
 #include "ir/graph.h"
 #include "ir/layer.h"
@@ -324,6 +325,7 @@ const struct ls_device ls_device_reference = {
     .bias_gradient = bias_gradient,
     .update = ls_plain_update,
     .clear_masked = ls_plain_clear_masked,
+    .products = &ls_plain_products,
     .enter_thread = ls_set_float_mode,
     .environment = &environment,
 };

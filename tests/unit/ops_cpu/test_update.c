@@ -77,6 +77,10 @@ static void reference_step(const struct ls_update_rule *rule, int64_t t, double 
         r->w -= rate * rule->trust * d;
         break;
     }
+    case LS_UPDATE_MUON: /* with u in place of what is made of all of it */
+        r->h = mu * r->h + (1 - mu) * g;
+        r->w -= rate * ((rule->nesterov ? mu * r->h + (1 - mu) * g : r->h) + rule->decay * r->w);
+        break;
     default: {
         r->h = mu * r->h + (1 - mu) * g;
         r->k = b2 * r->k + (1 - b2) * g * g;
@@ -184,10 +188,11 @@ static void test_rules(void **state)
             });
 }
 
-/* LAMB's two passes over slices, on a device. */
-static void lamb_step(const struct ls_update_rule *rule, struct training *training, int number,
-                      size_t cut, bool plain)
+/* LAMB's two passes over slices, or Muon's, on a device. */
+static void step_in_two_passes(const struct ls_update_rule *rule, struct training *training,
+                               int number, size_t cut, bool plain)
 {
+    const bool muon = rule->kind == LS_UPDATE_MUON;
     static int64_t sum[COUNT];
     static float gradient[COUNT], direction[COUNT];
     for (uint32_t i = 0; i < COUNT; i++)
@@ -197,9 +202,11 @@ static void lamb_step(const struct ls_update_rule *rule, struct training *traini
         for (size_t from = 0; from < COUNT; from += cut) {
             struct ls_update_slice slice = {
                 .n = from + cut < COUNT ? cut : COUNT - from,
-                .gradient = pass == 0 ? gradient + from : NULL,
+                .gradient = pass == 0 ? gradient + from
+                            : muon    ? direction + from
+                                      : NULL,
                 .weight = training->weight + from,
-                .history = {training->history[0] + from, training->history[1] + from},
+                .history = {training->history[0] + from, muon ? NULL : training->history[1] + from},
                 .direction = pass == 0 ? direction + from : NULL,
                 .average = training->average + from,
             };
@@ -212,20 +219,11 @@ static void lamb_step(const struct ls_update_rule *rule, struct training *traini
         }
 }
 
-static void test_lamb(void **state)
+static void check_two_passes(struct ls_update_rule rule)
 {
-    (void)state;
     static struct training training, first;
     static const size_t cuts[] = {COUNT, 1024, 333, 7};
-    const float delta = 1e-2F;
-    struct ls_update_rule rule = {.kind = LS_UPDATE_LAMB,
-                                  .rate = 0.05F,
-                                  .momentum = 0.9F,
-                                  .momentum2 = 0.99F,
-                                  .trust = 0.75F,
-                                  .decay = 0.02F,
-                                  .gradient_scale = 0.5F,
-                                  .average_decay = 0.9F};
+    const float delta = rule.delta;
     for (int isa = -1; next_isa(&isa);)
         for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++)
             for (int plain = 0; plain < 2; plain++) {
@@ -233,7 +231,7 @@ static void test_lamb(void **state)
                 for (int s = 1; s <= STEPS; s++) {
                     rule.correction = ls_adam_correction(rule.momentum, rule.momentum2, s);
                     rule.delta = ls_adam_delta(delta, rule.momentum2, s);
-                    lamb_step(&rule, &training, s, cuts[c], plain == 1);
+                    step_in_two_passes(&rule, &training, s, cuts[c], plain == 1);
                 }
                 if (isa == 0 && c == 0 && plain == 0)
                     first = training;
@@ -248,6 +246,25 @@ static void test_lamb(void **state)
         assert_true(fabs(first.weight[i] - r.w) < 2e-6 * fmax(1, fabs(r.w)));
         assert_true(fabs(first.average[i] - r.average) < 2e-6 * fmax(1, fabs(r.average)));
     }
+}
+
+static void test_two_passes(void **state)
+{
+    (void)state;
+    struct ls_update_rule rule = {.kind = LS_UPDATE_LAMB,
+                                  .rate = 0.05F,
+                                  .momentum = 0.9F,
+                                  .momentum2 = 0.99F,
+                                  .delta = 1e-2F,
+                                  .trust = 0.75F,
+                                  .decay = 0.02F,
+                                  .gradient_scale = 0.5F,
+                                  .average_decay = 0.9F};
+    check_two_passes(rule);
+    rule.kind = LS_UPDATE_MUON;
+    check_two_passes(rule);
+    rule.nesterov = true;
+    check_two_passes(rule);
 }
 
 /* The exponent that maps a magnitude, given by its bits, to [2^37, 2^38) units. */
@@ -375,7 +392,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),      cmocka_unit_test(test_rare_rows),
         cmocka_unit_test(test_seen),       cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_correction), cmocka_unit_test(test_lamb),
+        cmocka_unit_test(test_correction), cmocka_unit_test(test_two_passes),
     };
     ls_set_float_mode();
     return cmocka_run_group_tests(tests, NULL, NULL);

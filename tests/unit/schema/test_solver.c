@@ -196,7 +196,7 @@ static void words(void **state)
     fails_with(BASE "\ntype: 'Adamm'", "S:2:1: unknown solver type 'Adamm'; did you mean 'Adam'?");
     fails_with(BASE "\ntype: 'Newton'",
                "S:2:1: unknown solver type 'Newton'. hint: known are SGD, Nesterov, Adam, AdamW, "
-               "AdaGrad, RMSProp, AdaDelta, Lion and LAMB");
+               "AdaGrad, RMSProp, AdaDelta, Lion, LAMB and Muon");
     fails_with(BASE "type: 'AdaGrad'\nmomentum: .9",
                "S:2:1: momentum cannot be used with type 'AdaGrad'. hint: leave it out");
     fails_with(BASE "solver_type: RMSPROP\nmomentum: .9",
@@ -235,6 +235,15 @@ static void groups(void **state)
         {"match: '*' type: 'Lyon'", "S:2:26: unknown solver type 'Lyon'; did you mean 'Lion'?"},
         {"match: '*' type: 'AdaGrad' momentum: 0.5",
          "S:2:42: momentum cannot be used with type 'AdaGrad'. hint: leave it out"},
+        {"min_axes: 2 type: 'Muon' momentum: 0.9 muon_param { newton_schulz: 20 }", ""},
+        {"match: '*' muon_param { newton_schulz: 0 }",
+         "S:2:39: newton_schulz must be at least 1 and at most 20, not 0"},
+        {"match: '*' muon_param { newton_schulz: 21 }",
+         "S:2:39: newton_schulz must be at least 1 and at most 20, not 21"},
+        {"match: '*' muon_param { newton_schulz: 2147483648 }",
+         "S:2:54: the value 2147483648 of field 'newton_schulz' is out of range (32 bits)"},
+        {"match: '*' muon_param { scale: LARGE }",
+         "S:2:46: field 'scale' takes one of ORIGINAL, MATCH_RMS, found 'LARGE'"},
         {"match: 'a' name: 'x' } param_group { match: 'b' name: 'x'",
          "S:2:63: there is another param_group 'x' above"},
     };
@@ -250,6 +259,10 @@ static void groups(void **state)
     fails_with(BASE "momentum: 0.9\nparam_group { match: '*' type: 'RMSProp' }",
                "S:2:1: momentum cannot be used with type 'RMSProp'. hint: write momentum: 0 in the "
                "group");
+    fails_with(BASE "\nmuon_param { newton_schulz: -1 }",
+               "S:2:14: newton_schulz must be at least 1 and at most 20, not -1");
+    fails_with(BASE "\nregularization_type: 'L1' param_group { min_axes: 2 type: 'Muon' }",
+               "S:2:1: Muon decays weights themselves; there is no other kind. hint: leave it out");
     fails_with(BASE "\nregularization_type: 'L1' param_group { match: '*' type: 'LAMB' }",
                "S:2:1: LAMB decays weights themselves; there is no other kind. hint: leave it out");
 }

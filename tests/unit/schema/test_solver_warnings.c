@@ -29,6 +29,12 @@ static void warnings(void **state)
     assert_non_null(strstr(solver->warning[0], "Adam without momentum"));
     assert_false(solver->gpu_asked);
     ls_solver_definition_free(solver);
+    solver = works(BASE "type: 'Muon' param_group { match: 'a' type: 'Lion' muon_param { } "
+                        "momentum2: 0.9 momentum: 0.9 }");
+    assert_int_equal(solver->warning_count, 2);
+    assert_non_null(strstr(solver->warning[0], "Muon without momentum: its author has 0.95"));
+    assert_non_null(strstr(solver->warning[1], "muon_param does nothing with type 'Lion'"));
+    ls_solver_definition_free(solver);
     solver = works("train_net: 'net.prototxt' base_lr: 1 lr_policy: 'fixed' max_iter: 9 "
                    "test_iter: 3 test_interval: 0 device_id: [0, 1] richness: 2");
     assert_int_equal(solver->warning_count, 2);
