@@ -75,8 +75,8 @@ static int check_number(const struct ls_layer *layer, const char *what, size_t c
         snprintf(bounds, sizeof bounds, "%d", min);
     else
         snprintf(bounds, sizeof bounds, "%d to %d", min, max);
-    return ls_layer_fail(layer, error, NULL, what, NULL, "a %s layer takes %s %ss, not %zu",
-                         layer->type->type, bounds, what, count);
+    return ls_layer_fail(layer, error, NULL, what, NULL, "its type %s takes %s %s%s, not %zu",
+                         layer->type->type, bounds, what, max == 1 ? "" : "s", count);
 }
 
 /* Allocates the lists of a layer, whose type may be unknown. */

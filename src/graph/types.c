@@ -6,6 +6,7 @@
 #include "graph/build.h"
 #include "layers/layers.h"
 #include "schema/forks.h"
+#include "schema/frameworks.h"
 
 enum { TYPES_MAX = 160 }; /* that may have been meant */
 
@@ -35,7 +36,7 @@ static void say_hint(const Lockstep__LayerParameter *layer, struct ls_text *hint
     size_t count = 0;
     for (size_t i = 0; ls_layer_types[i] != NULL && count < TYPES_MAX; i++)
         names[count++] = ls_layer_types[i]->type;
-    const char *near = ls_suggest(type, names, count);
+    const char *near = ls_suggest(type, names, count), *other = ls_framework_type(type);
     if (is_python(layer))
         ls_text_add(hint,
                     ls_fork_python_hint(layer->python_param->module, layer->python_param->layer));
@@ -43,6 +44,8 @@ static void say_hint(const Lockstep__LayerParameter *layer, struct ls_text *hint
         ls_text_add(hint, ls_fork_python_hint(NULL, NULL));
     else if (fork != NULL)
         ls_text_format(hint, "it is of %s: %s", fork->fork, fork->hint);
+    else if (other != NULL)
+        ls_text_add(hint, other);
     else if (near != NULL)
         ls_text_format(hint, "did you mean '%s'?", near);
     else

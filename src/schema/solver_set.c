@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "schema/fields.h"
+#include "schema/frameworks.h"
 #include "schema/places.h"
 #include "schema/solver_parts.h"
 #include "schema/suggest.h"
@@ -51,12 +52,16 @@ static int unknown(struct ls_solver_reading *reading, const char *source,
     size_t count = 0;
     for (unsigned i = 0; i < type->n_fields && count < 128; i++)
         names[count++] = type->fields[i].name;
-    ls_did_you_mean(name, names, count, meant);
-    return ls_fail(reading->error, LOCKSTEP_DEFINITION, source,
-                   meant[0] != '\0' ? NULL
-                                    : "--set overrides fields of the solver; those of the net's "
-                                      "layers are changed in its file",
-                   "unknown field '%s' in %s%s", name, type->short_name, meant);
+    struct ls_text hint = {0};
+    if (ls_framework_field(type, name, &hint))
+        meant[0] = '\0';
+    else if (ls_did_you_mean(name, names, count, meant)[0] == '\0')
+        ls_text_add(&hint, "--set overrides fields of the solver; those of the net's layers are "
+                           "changed in its file");
+    int status = ls_fail(reading->error, LOCKSTEP_DEFINITION, source, hint.data,
+                         "unknown field '%s' in %s%s", name, type->short_name, meant);
+    ls_text_free(&hint);
+    return status;
 }
 
 /* The message that a singular field holds, made if there is none. */

@@ -10,9 +10,13 @@
 #include "base/text.h"
 #include "schema/fields.h"
 #include "schema/forks.h"
+#include "schema/frameworks.h"
 #include "schema/suggest.h"
 
-enum { CANDIDATES_MAX = 200 }; /* names that may have been meant */
+enum {
+    CANDIDATES_MAX = 200, /* names that may have been meant */
+    FIELDS_MAX = 16       /* fields of a message that are all listed */
+};
 
 struct ls_unknown {
     const ProtobufCMessageDescriptor *type;
@@ -124,17 +128,30 @@ static bool is_own(const struct ls_unknown *item)
     return true;
 }
 
-/* Where a name is neither a fork's nor another message's it may be misspelt. */
-static void say_meant(const struct ls_unknown *item, struct ls_text *text)
+/* Where a name is neither a fork's nor another message's it may be misspelt. False: it is like none
+ * of them. */
+static bool say_meant(const struct ls_unknown *item, struct ls_text *text)
 {
     const char *names[CANDIDATES_MAX];
     char meant[LS_MEANT_MAX];
     size_t count = 0;
     if (is_own(item))
-        return;
+        return true;
     for (unsigned i = 0; i < item->type->n_fields && count < CANDIDATES_MAX; i++)
         names[count++] = item->type->fields[i].name;
     ls_text_add(text, ls_did_you_mean(item->name, names, count, meant));
+    return meant[0] != '\0';
+}
+
+/* All fields of a small message. False: it has too many to list. */
+static bool say_fields(const ProtobufCMessageDescriptor *type, struct ls_text *hint)
+{
+    if (type->n_fields == 0 || type->n_fields > FIELDS_MAX)
+        return false;
+    ls_text_add(hint, "its fields are ");
+    for (unsigned i = 0; i < type->n_fields; i++)
+        ls_text_format(hint, "%s%s", i == 0 ? "" : ", ", type->fields[i].name);
+    return true;
 }
 
 /* What to write instead of a type that V1LayerParameter does not have. */
@@ -171,14 +188,15 @@ static int refuse(const struct ls_unknown *item, const char *file, bool whole,
     else
         ls_text_format(&text, "unknown field '%s' in %s", item->name, item->type->short_name);
     say_layers(item, &text);
-    bool hinted =
-        item->fork != NULL || item->value != NULL || say_owners(item->type, item->name, &hint);
+    bool hinted = item->fork != NULL || item->value != NULL ||
+                  ls_framework_field(item->type, item->name, &hint) ||
+                  say_owners(item->type, item->name, &hint);
     if (item->value != NULL)
         say_newer(item->value, &hint);
     else if (item->fork != NULL)
         ls_text_format(&hint, "it is of %s: %s", item->fork->fork, item->fork->hint);
-    if (!hinted)
-        say_meant(item, &text);
+    if (!hinted && !say_meant(item, &text))
+        hinted = say_fields(item->type, &hint);
     bool failed = text.failed || hint.failed;
     if (!failed)
         ls_fail(error, LOCKSTEP_DEFINITION, place, hinted ? hint.data : NULL, "%s", text.data);

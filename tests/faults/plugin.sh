@@ -48,7 +48,7 @@ trains 3 "$good" 'net.prototxt:21:[0-9]+: p: Shrink has no setting treshold'
 plugin_net 'type: "Shrink" plugin_param { threshold: -1 }' >net.prototxt
 trains 3 "$good" 'p: threshold must be a number of at least 0'
 plugin_net 'type: "Shrink" bottom: "conv"' >net.prototxt
-trains 3 "$good" 'a Shrink layer takes 1 bottoms, not 2'
+trains 3 "$good" 'its type Shrink takes 1 bottom, not 2'
 
 # It may mix samples; then a batch is one micro-batch.
 plugin_net 'type: "BatchCentre"' >net.prototxt

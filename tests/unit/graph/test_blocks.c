@@ -49,7 +49,7 @@ static void mistakes_of_copies_are_told_once(void **state)
                "'maks' (index 1). hint: did you mean 'mask'?");
     fails_with(INPUT "block { name: 'h' repeat: 12 bottom: 'x' top: 'x'\n"
                      "layer { name: 'a' type: 'TanH' bottom: 'x' bottom: 'mask' top: 'x' } }",
-               "net.prototxt:3:32: h.0.a (copy 0 of block 'h'): a TanH layer takes 1 bottoms, not "
+               "net.prototxt:3:32: h.0.a (copy 0 of block 'h'): its type TanH takes 1 bottom, not "
                "2");
     fails_with(INPUT "block { name: 'h' repeat: 12 bottom: 'x' top: 'x'\n"
                      "layer { name: 'a' type: 'TanHH' bottom: 'x' top: 'x' } }",

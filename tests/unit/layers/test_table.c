@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "one_layer.h"
 #include "schema/forks.h"
+#include "schema/frameworks.h"
 
 static void sorted_and_found(void **state)
 {
@@ -46,6 +47,9 @@ static void hints(void **state)
     (void)state;
     for (const struct ls_fork_type *fork = ls_fork_types; fork->type != NULL; fork++)
         assert_null(ls_layer_type_find(fork->type));
+    for (size_t i = 0; ls_layer_types[i] != NULL; i++)
+        if (ls_framework_type(ls_layer_types[i]->type) != NULL)
+            fail_msg("%s", ls_layer_types[i]->type);
 }
 
 int main(void)

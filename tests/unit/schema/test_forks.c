@@ -7,6 +7,7 @@
 
 #include "schema/binary.h"
 #include "schema/forks.h"
+#include "schema/frameworks.h"
 #include "schema/text_format.h"
 #include "support/support.h"
 
@@ -108,6 +109,37 @@ static void fields_that_are_refused(void **state)
     assert_null(ls_fork_type("Convolution"));
     for (const struct ls_fork_type *type = ls_fork_types; type->type != NULL; type++)
         assert_true(type->fork[0] != '\0' && type->hint[0] != '\0');
+}
+
+/* Names of other frameworks, and the fields of a message where nothing is like the name. */
+static void names_of_frameworks(void **state)
+{
+    (void)state;
+    expect(SOLVER, "lr: 0.1 betas: 0.9 warmup_steps: 3 grad_clip: 1",
+           "f:1:1: unknown field 'lr' in SolverParameter. hint: it is called 'base_lr' here\n"
+           "f:1:9: unknown field 'betas' in SolverParameter. hint: momentum: 0.9 momentum2: 0.999\n"
+           "f:1:20: unknown field 'warmup_steps' in SolverParameter. hint: it is called "
+           "'warmup_iter' here\n"
+           "f:1:36: unknown field 'grad_clip' in SolverParameter. hint: it is called "
+           "'clip_gradients' here",
+           "", NULL);
+    expect(NET,
+           "layer { embed_param { bias: 1 zap: 2 nun_output: 3 } attention_param { mask: 1 } "
+           "gelu_param { bias: 1 } }",
+           "f:1:23: unknown field 'bias' in EmbedParameter. hint: it is called "
+           "'bias_term' here\n"
+           "f:1:31: unknown field 'zap' in EmbedParameter. hint: its fields are "
+           "num_output, input_dim, bias_term, weight_filler, bias_filler\n"
+           "f:1:38: unknown field 'nun_output' in EmbedParameter; did you mean "
+           "'num_output'?\n"
+           "f:1:72: unknown field 'mask' in AttentionParameter. hint: a mask is a "
+           "further bottom, and extra says what it is: extra: KEY_MASK for [samples, keys]\n"
+           "f:1:95: unknown field 'bias' in GELUParameter. hint: its fields are "
+           "approximate",
+           "", NULL);
+    assert_non_null(strstr(ls_framework_type("Linear"), "InnerProduct"));
+    assert_non_null(strstr(ls_framework_type("multiHeadAttention"), "Attention"));
+    assert_null(ls_framework_type("InnerProduct"));
 }
 
 /* What belongs to a layer type by its name is no slip of the pen. */
@@ -239,6 +271,7 @@ int main(void)
         cmocka_unit_test(fields_of_other_names),
         cmocka_unit_test(fields_that_are_refused),
         cmocka_unit_test(fields_are_in_one_place),
+        cmocka_unit_test(names_of_frameworks),
         cmocka_unit_test(parameters_of_own_types),
         cmocka_unit_test(older_types),
         cmocka_unit_test(damage),
