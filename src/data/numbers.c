@@ -89,7 +89,7 @@ static int64_t doubles_to_f32(const double *in, int64_t count, float *out)
         ls_dtype_convert(LS_F64, in + begin, LS_F32, narrow, (size_t)some);
         ls_dtype_convert(LS_F32, narrow, LS_F64, back, (size_t)some);
         for (int64_t i = 0; i < some; i++)
-            if (memcmp(&back[i], &in[begin + i], sizeof back[i]) != 0 && !isnan(in[begin + i]))
+            if (memcmp(&back[i], &in[begin + i], sizeof back[i]) != 0 || isnan(in[begin + i]))
                 return begin + i;
         if (out != NULL)
             memcpy(out + begin, narrow, (size_t)some * sizeof *out);
@@ -105,6 +105,25 @@ static int64_t integers_to_f32(enum ls_dtype type, const void *numbers, int64_t 
             return i;
         if (out != NULL)
             out[i] = (float)value;
+    }
+    return count;
+}
+
+/* Numbers that fp32 has, but for NaN: a run at a time is converted, and looked at. */
+static int64_t floats_to_f32(enum ls_dtype type, const void *numbers, int64_t count, float *out)
+{
+    const size_t size = ls_dtype_size(type);
+    for (int64_t begin = 0; begin < count; begin += AT_ONCE) {
+        const int64_t some = count - begin < AT_ONCE ? count - begin : AT_ONCE;
+        float room[AT_ONCE], *to = out != NULL ? out + begin : room;
+        int nans = 0;
+        ls_dtype_convert(type, (const char *)numbers + (size_t)begin * size, LS_F32, to,
+                         (size_t)some);
+        for (int64_t i = 0; i < some; i++)
+            nans += isnan(to[i]) != 0;
+        for (int64_t i = 0; i < some && nans > 0; i++)
+            if (isnan(to[i]))
+                return begin + i;
     }
     return count;
 }
@@ -127,11 +146,7 @@ int64_t ls_numbers_to_f32(enum ls_dtype type, const void *numbers, int64_t count
     }
     if (!ls_dtype_is_float(type))
         return integers_to_f32(type, numbers, count, out);
-    if (type == LS_F32 && out != NULL)
-        memcpy(out, numbers, (size_t)count * sizeof *out);
-    else if (out != NULL)
-        ls_dtype_convert(type, numbers, LS_F32, out, (size_t)count);
-    return count;
+    return floats_to_f32(type, numbers, count, out);
 }
 
 int64_t ls_numbers_to_i32(enum ls_dtype type, const void *numbers, int64_t count, int32_t *out)
@@ -152,11 +167,22 @@ int64_t ls_numbers_to_i32(enum ls_dtype type, const void *numbers, int64_t count
     return count;
 }
 
+const char *ls_number_fault(enum ls_dtype type, const void *numbers, int64_t index, bool integer)
+{
+    if (ls_dtype_is_float(type) && isnan(real_at(type, numbers, index)))
+        return "is no number";
+    if (integer)
+        return "is no integer of 32 bits";
+    return ls_dtype_is_float(type) ? "fp32 does not have" : "is beyond 2^24";
+}
+
 const char *ls_number_text(enum ls_dtype type, const void *numbers, int64_t index,
                            char text[LS_NUMBER_TEXT])
 {
     int64_t value;
-    if (ls_dtype_is_float(type))
+    if (ls_dtype_is_float(type) && isnan(real_at(type, numbers, index)))
+        snprintf(text, LS_NUMBER_TEXT, "NaN"); /* whatever its sign */
+    else if (ls_dtype_is_float(type))
         snprintf(text, LS_NUMBER_TEXT, "%.17g", real_at(type, numbers, index));
     else if (integer_at(type, numbers, index, &value))
         snprintf(text, LS_NUMBER_TEXT, "%" PRId64, value);

@@ -234,10 +234,10 @@ static int check_packed(const struct ls_records *records, int64_t count, struct 
                                "record %" PRId64 " has %" PRId64 " steps, and %" PRId64 " in '%s'",
                                i, steps, first, records->arrays.item[0].path);
             if (steps > records->window)
-                return ls_fail(error, LOCKSTEP_DATA, array->path,
-                               "records_param { window } needs the longest",
-                               "record %" PRId64 " has %" PRId64 " steps, and a window %" PRId64, i,
-                               steps, records->window);
+                return ls_fail(
+                    error, LOCKSTEP_DATA, array->path, "records_param { window } needs the longest",
+                    "record %" PRId64 ": it has %" PRId64 " steps, and a window %" PRId64, i, steps,
+                    records->window);
         }
     return 0;
 }

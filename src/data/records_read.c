@@ -48,7 +48,7 @@ static int put_sequence(struct ls_source_reader *reader, int k, int64_t record, 
     if (end - begin > steps - done)
         return ls_source_bad_record(
             ls_fail(error, LOCKSTEP_DATA, array->path, "records_param { window } needs the longest",
-                    "record %" PRId64 " has %" PRId64 " steps, and a window %" PRId64, record,
+                    "record %" PRId64 ": it has %" PRId64 " steps, and a window %" PRId64, record,
                     end - begin, records->window));
     if (end == begin)
         return 0;
@@ -65,10 +65,10 @@ static int put_sequence(struct ls_source_reader *reader, int k, int64_t record, 
                                   : ls_numbers_to_f32(array->type, raw, count, at);
     if (taken == count)
         return 0;
-    return ls_source_bad_record(ls_fail(
-        error, LOCKSTEP_DATA, array->path, NULL, "record %" PRId64 " has the number %s, which %s",
-        record, ls_number_text(array->type, raw, taken, text),
-        integer ? "is no integer of 32 bits" : "fp32 does not have"));
+    return ls_source_bad_record(ls_fail(error, LOCKSTEP_DATA, array->path, NULL,
+                                        "record %" PRId64 ": it has the number %s, which %s",
+                                        record, ls_number_text(array->type, raw, taken, text),
+                                        ls_number_fault(array->type, raw, taken, integer)));
 }
 
 /* What follows from lengths, of one more record that has steps [done, done + count). */

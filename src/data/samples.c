@@ -184,9 +184,11 @@ int ls_dataset_sample_shape(const struct ls_dataset *dataset, int64_t ordinal, i
 }
 
 /* What to do about numbers that do not fit. */
-static const char *convert_hint(const struct ls_dataset *dataset, int tensor)
+static const char *convert_hint(const struct ls_dataset *dataset, int tensor, const char *number)
 {
     const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
+    if (strcmp(number, "NaN") == 0)
+        return NULL;
     if (sample->type == LS_I32)
         return "type: I32 is for whole numbers; leave it out";
     if (ls_dtype_is_float(dataset->source->tensor[sample->source].type))
@@ -207,12 +209,11 @@ int ls_dataset_convert(const struct ls_dataset *dataset, int tensor, const struc
                             : ls_numbers_to_f32(data->type, data->data, count, out);
     if (done == count)
         return 0;
-    const char *hint = data->shape.rank > 0 ? convert_hint(dataset, tensor) : NULL;
+    ls_number_text(data->type, data->data, done, number);
+    const char *hint = data->shape.rank > 0 ? convert_hint(dataset, tensor, number) : NULL;
     if (info->shape.rank == 0 && !integers && !ls_dtype_is_float(data->type))
         return ls_problem_set(problem, LOCKSTEP_DATA, hint, "its %s is beyond 2^24", info->name);
     return ls_problem_set(problem, LOCKSTEP_DATA, hint, "its %s has the number %s, which %s",
-                          info->name, ls_number_text(data->type, data->data, done, number),
-                          integers                        ? "is no integer of 32 bits"
-                          : ls_dtype_is_float(data->type) ? "fp32 does not have"
-                                                          : "is beyond 2^24");
+                          info->name, number,
+                          ls_number_fault(data->type, data->data, done, integers));
 }

@@ -70,6 +70,9 @@ static void numbers_are_never_rounded(void **state)
 {
     (void)state;
     static const double third = 1.0 / 3, large = 1e39, half = 0.5, tiny = 0x1p-150;
+    static const uint64_t nan64 = UINT64_C(0x7ff8000000000000);
+    static const uint32_t nan32 = 0xffc00000; /* a negative one */
+    static const uint16_t nan16 = 0x7e00;
     static const int32_t beyond = (1 << 24) + 1;
     static const int64_t long_one = INT64_C(1) << 40;
     static const uint64_t longest = UINT64_MAX;
@@ -90,6 +93,10 @@ static void numbers_are_never_rounded(void **state)
         {"<i8", &long_one, 8, "I32", "1099511627776, which is no integer of 32 bits", ""},
         {"<u8", &longest, 8, "I32", "18446744073709551615, which is no integer of 32 bits", ""},
         {"<f8", &half, 8, "I32", "0.5, which is no integer of 32 bits", "whole numbers"},
+        {"<f8", &nan64, 8, "F32", "its bad has the number NaN, which is no number", ""},
+        {"<f4", &nan32, 4, "F32", "its bad has the number NaN, which is no number", ""},
+        {"<f2", &nan16, 2, "F32", "its bad has the number NaN, which is no number", ""},
+        {"<f4", &nan32, 4, "I32", "its bad has the number NaN, which is no number", ""},
     };
     const char *path = ls_test_path("bad.npy");
     struct ls_error *error = calloc(1, sizeof *error);

@@ -1,5 +1,6 @@
 /* RECORDS: sequences and fixed tensors, filled up and packed, and what damage leads to.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
 #include <stdint.h>
 #include <unistd.h>
 
@@ -270,7 +271,7 @@ static void options_that_do_not_fit_are_refused(void **state)
     must_fail(fields, LOCKSTEP_DEFINITION, "all records have one length");
     snprintf(fields, sizeof fields, "%s records_param { lengths: PACK window: 7 }",
              sources(ragged));
-    must_fail(fields, LOCKSTEP_DATA, "record 3 has 8 steps, and a window 7");
+    must_fail(fields, LOCKSTEP_DATA, "record 3: it has 8 steps, and a window 7");
     struct ls_definition *layer =
         trial_layer("name: 'd' type: 'Data' top: 'x' data_param { backend: NPY source: '%s' tensor "
                     "{ pad: 1 } }",
@@ -304,7 +305,7 @@ static void bad_records_are_told_apart(void **state)
         assert_int_equal(status, lengths[i] > 5 ? LOCKSTEP_DATA : 0);
         assert_int_equal(reader->bad, lengths[i] > 5);
         if (status != 0)
-            assert_says(error, "record 3 has 8 steps, and a window 5");
+            assert_says(error, "record 3: it has 8 steps, and a window 5");
     }
     ls_source_reader_close(reader);
     ls_source_close(source);
@@ -315,8 +316,18 @@ static void bad_records_are_told_apart(void **state)
     ls_error_clear(error);
     assert_int_equal(ls_source_read(reader, 4, LS_ALL_TENSORS, &record, error), LOCKSTEP_DATA);
     assert_true(reader->bad);
-    assert_says(error, "record 4 has the number 0.333");
+    assert_says(error, "record 4: it has the number 0.333");
     assert_int_equal(ls_source_read(reader, 5, LS_ALL_TENSORS, &record, NULL), 0);
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+    write_npy(ls_test_path("pairs.npy"), "<f4", "(23,)", (const float[23]){[16] = NAN}, 92);
+    assert_int_equal(
+        trial_source(&source, error, "data_param { backend: RECORDS %s }", sources(all)), 0);
+    assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+    ls_error_clear(error);
+    assert_int_equal(ls_source_read(reader, 4, LS_ALL_TENSORS, &record, error), LOCKSTEP_DATA);
+    assert_true(reader->bad);
+    assert_says(error, "record 4: it has the number NaN, which is no number");
     ls_source_reader_close(reader);
     ls_source_close(source);
     free(error);
