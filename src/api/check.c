@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/options.h"
+#include "base/memory.h"
 #include "base/thread.h"
 #include "data/check.h"
 #include "engine/labels.h"
@@ -22,6 +23,8 @@ struct checking {
     struct lockstep_callbacks callbacks; /* the caller's */
     const struct ls_net *net;
     int dataset;
+    struct ls_label_rule *rules; /* what its layers say of labels */
+    size_t rule_count;
     struct lockstep_checked_source source;
     int64_t bad; /* in all sources */
 };
@@ -29,7 +32,7 @@ struct checking {
 static int judge_label(void *user, int tensor, float label, struct ls_problem *problem)
 {
     const struct checking *checking = user;
-    return ls_labels_judge(checking->net, checking->dataset, tensor, label, problem);
+    return ls_label_rules_judge(checking->rules, checking->rule_count, tensor, label, problem);
 }
 
 static void tell_bad(void *user, int64_t record, const char *name, const char *reason)
@@ -72,7 +75,12 @@ static int check_source(struct checking *checking, struct ls_error *error)
     checking->source.source = ls_dataset_name(dataset);
     checking->source.records = ls_dataset_size(dataset);
     int64_t skippable = 0;
-    LS_TRY(ls_dataset_check(dataset, &check, &checking->source.bad, &skippable, error));
+    int status = ls_labels_rules(checking->net, checking->dataset, &checking->rules,
+                                 &checking->rule_count, error);
+    if (status == 0)
+        status = ls_dataset_check(dataset, &check, &checking->source.bad, &skippable, error);
+    ls_free(checking->rules);
+    LS_TRY(status);
     /* Something must be there to put in their place. */
     checking->source.skippable = checking->source.bad < checking->source.records ? skippable : 0;
     checking->source.seconds = ls_clock() - begun;

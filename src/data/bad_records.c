@@ -86,11 +86,11 @@ void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char 
     pthread_mutex_unlock(&bad->lock);
 }
 
-static int judge_by_rules(void *user, int tensor, float label, struct ls_problem *problem)
+int ls_label_rules_judge(const struct ls_label_rule *rules, size_t count, int tensor, float label,
+                         struct ls_problem *problem)
 {
-    const struct ls_bad_records *bad = user;
-    for (size_t i = 0; i < bad->rule_count; i++) {
-        const struct ls_label_rule *rule = &bad->rules[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct ls_label_rule *rule = &rules[i];
         if (rule->tensor != tensor || rule->takes(rule, label))
             continue;
         return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
@@ -99,6 +99,12 @@ static int judge_by_rules(void *user, int tensor, float label, struct ls_problem
                               rule->rows ? "rows" : "classes", rule->layer);
     }
     return 0;
+}
+
+static int judge_by_rules(void *user, int tensor, float label, struct ls_problem *problem)
+{
+    const struct ls_bad_records *bad = user;
+    return ls_label_rules_judge(bad->rules, bad->rule_count, tensor, label, problem);
 }
 
 /* `count` numbers as a layer takes them for labels: those of a tensor of int32, too, are rounded to

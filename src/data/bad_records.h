@@ -33,6 +33,9 @@ int ls_dataset_set_labels(struct ls_dataset *dataset, const struct ls_label_rule
 /* Whether layers take a number of a tensor of a sample for a label; LOCKSTEP_DATA: one of them does
  * not. Any thread. */
 typedef int (*ls_label_judge)(void *user, int tensor, float label, struct ls_problem *problem);
+/* The same by rules. */
+int ls_label_rules_judge(const struct ls_label_rule *rules, size_t count, int tensor, float label,
+                         struct ls_problem *problem);
 /* The next of the first few bad records that were skipped, and what is wrong with it; false: there
  * is no further one by now. Any thread. */
 bool ls_dataset_next_bad(const struct ls_dataset *dataset, int64_t *record, char *reason,

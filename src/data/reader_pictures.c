@@ -30,7 +30,9 @@ int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape
     const struct ls_source *source = reader->dataset->source;
     struct ls_record record = {0};
     if (!ls_source_has_image(source))
-        return ls_fail(error, LOCKSTEP_USAGE, reader->dataset->name, NULL,
+        return ls_fail(error, LOCKSTEP_USAGE, reader->dataset->name,
+                       "'lockstep test' measures the net, and an HDF5Output layer in it writes the "
+                       "blobs of every sample",
                        "its records have no images to show");
     bool one = source->tensors > 1 && source->tensor[1].role == LS_TENSOR_PLAIN;
     uint32_t wanted = (pixels != NULL ? LS_TENSOR(0) : 0) | (one ? LS_TENSOR(1) : 0);

@@ -13,12 +13,13 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/bad_records.h"
 #include "data/reader.h"
 #include "data/samples.h"
 #include "device/label.h"
 #include "ir/layer.h"
 #include "ir/op_type.h"
+
+enum { LABELS_HINT = 200 };
 
 /* An op that takes labels, and where they come from. */
 struct consumer {
@@ -66,34 +67,40 @@ static bool labels_are_rows(const struct ls_op *op)
     return op->kind == LS_OP_EMBED || op->kind == LS_OP_EMBED_BAG;
 }
 
+/* What to write where a label is beyond the classes: of a text that is known. */
+static void labels_hint(const struct consumer *consumer, const struct ls_dataset *dataset,
+                        char hint[LABELS_HINT])
+{
+    const bool rows = labels_are_rows(consumer->op);
+    const int known = ls_dataset_has_vocabulary(dataset) ? ls_dataset_classes(dataset) : 0;
+    if (known > consumer->labels.classes)
+        snprintf(hint, LABELS_HINT, "the text's vocabulary has %d characters: %s: %d", known,
+                 rows ? "input_dim" : "the layer that makes the scores needs num_output", known);
+    else
+        snprintf(hint, LABELS_HINT, "%s%s",
+                 rows ? "the layer's input_dim must be beyond the largest number that it looks up"
+                      : "the layer that makes the scores needs a num_output beyond the largest "
+                        "label; loss_param { ignore_label } leaves samples out",
+                 consumer->op->kind == LS_OP_EMBED_BAG
+                     ? "; padding_index is one that does not count"
+                     : "");
+}
+
 static int labels_report(const struct ls_net *net, const struct consumer *consumer,
                          struct ls_reader *reader, int64_t ordinal, float label,
                          struct ls_error *error)
 {
-    char place[LS_PLACE_SIZE];
+    char place[LS_PLACE_SIZE], hint[LABELS_HINT];
     struct ls_problem problem;
     const struct ls_layer *layer = labels_layer_of(ls_net_graph(net), consumer->op);
+    const bool rows = labels_are_rows(consumer->op);
     ls_layer_place(layer, NULL, NULL, place);
-    if (labels_are_rows(consumer->op)) {
-        ls_problem_set(&problem, LOCKSTEP_DATA,
-                       consumer->op->kind == LS_OP_EMBED
-                           ? "the layer's input_dim must be beyond the largest number that it "
-                             "looks up"
-                           : "the layer's input_dim must be beyond the largest number that it "
-                             "looks up; padding_index is one that does not count",
-                       "its number %.9g is none of the %" PRId64
-                       " rows of layer '%s' (%s), which are 0 to %" PRId64,
-                       (double)label, consumer->labels.classes, layer->name, place,
-                       consumer->labels.classes - 1);
-        return ls_reader_fail(reader, ordinal, &problem, error);
-    }
-    ls_problem_set(&problem, LOCKSTEP_DATA,
-                   "the layer that makes the scores needs a num_output beyond the largest label; "
-                   "loss_param { ignore_label } leaves samples out",
-                   "its label %.9g is none of the %" PRId64
-                   " classes of layer '%s' (%s), which are 0 to %" PRId64,
-                   (double)label, consumer->labels.classes, layer->name, place,
-                   consumer->labels.classes - 1);
+    labels_hint(consumer, net->datasets[consumer->dataset], hint);
+    ls_problem_set(&problem, LOCKSTEP_DATA, hint,
+                   "its %s %.9g is none of the %" PRId64
+                   " %s of layer '%s' (%s), which are 0 to %" PRId64,
+                   rows ? "number" : "label", (double)label, consumer->labels.classes,
+                   rows ? "rows" : "classes", layer->name, place, consumer->labels.classes - 1);
     return ls_reader_fail(reader, ordinal, &problem, error);
 }
 
@@ -179,19 +186,20 @@ static bool labels_takes(const struct ls_label_rule *rule, float label)
            ls_label_class(label, rule->classes) >= 0;
 }
 
-static int labels_set_labels(const struct ls_net *net, int dataset, struct ls_error *error)
+int ls_labels_rules(const struct ls_net *net, int dataset, struct ls_label_rule **out,
+                    size_t *count, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(net);
-    struct ls_label_rule *rules = ls_alloc(graph->op_count + 1, sizeof *rules);
+    struct ls_label_rule *rules = *out = ls_alloc(graph->op_count + 1, sizeof *rules);
     struct consumer consumer;
-    size_t count = 0;
+    *count = 0;
     if (rules == NULL)
         return ls_fail_memory(error, "the labels of layers");
     for (size_t i = 0; i < graph->op_count; i++) {
         if (!labels_describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
             consumer.image)
             continue;
-        struct ls_label_rule *rule = &rules[count++];
+        struct ls_label_rule *rule = &rules[(*count)++];
         snprintf(rule->layer, sizeof rule->layer, "%.100s",
                  labels_layer_of(graph, consumer.op)->name);
         rule->tensor = consumer.tensor;
@@ -201,7 +209,16 @@ static int labels_set_labels(const struct ls_net *net, int dataset, struct ls_er
         rule->ignore_label = consumer.labels.ignore_label;
         rule->takes = labels_takes;
     }
-    int status = ls_dataset_set_labels(net->datasets[dataset], rules, count, error);
+    return 0;
+}
+
+static int labels_set_labels(const struct ls_net *net, int dataset, struct ls_error *error)
+{
+    struct ls_label_rule *rules;
+    size_t count;
+    int status = ls_labels_rules(net, dataset, &rules, &count, error);
+    if (status == 0)
+        status = ls_dataset_set_labels(net->datasets[dataset], rules, count, error);
     ls_free(rules);
     return status;
 }
@@ -211,25 +228,5 @@ int ls_labels_tell(struct ls_net *net, struct ls_error *error)
     for (int d = 0; d < net->dataset_count; d++)
         if (net->datasets[d] != NULL && ls_dataset_skips(net->datasets[d]))
             LS_TRY(labels_set_labels(net, d, error));
-    return 0;
-}
-
-int ls_labels_judge(const struct ls_net *net, int dataset, int tensor, float label,
-                    struct ls_problem *problem)
-{
-    const struct ls_graph *graph = ls_net_graph(net);
-    struct consumer consumer;
-    for (size_t i = 0; i < graph->op_count; i++) {
-        if (!labels_describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
-            consumer.tensor != tensor ||
-            ls_label_ignored(label, consumer.labels.has_ignore, consumer.labels.ignore_label) ||
-            ls_label_class(label, consumer.labels.classes) >= 0)
-            continue;
-        const bool rows = labels_are_rows(consumer.op);
-        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
-                              "its %s %.9g is none of the %" PRId64 " %s of layer '%.150s'",
-                              rows ? "number" : "label", (double)label, consumer.labels.classes,
-                              rows ? "rows" : "classes", labels_layer_of(graph, consumer.op)->name);
-    }
     return 0;
 }

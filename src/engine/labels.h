@@ -3,6 +3,7 @@
 #ifndef LS_ENGINE_LABELS_H
 #define LS_ENGINE_LABELS_H
 
+#include "data/bad_records.h"
 #include "engine/net.h"
 
 /* Before a run: where the largest label of a data set is known and too large, looks for the first
@@ -18,9 +19,9 @@ int ls_labels_find_bad(const struct ls_net *net, const struct ls_batch *range,
  * layers take. */
 int ls_labels_tell(struct ls_net *net, struct ls_error *error);
 
-/* Whether all layers of the net that take a label in a tensor of data set `dataset` know it; else
- * LOCKSTEP_DATA. Any thread. */
-int ls_labels_judge(const struct ls_net *net, int dataset, int tensor, float label,
-                    struct ls_problem *problem);
+/* What the layers of the net say of labels that data set `dataset` brings. *rules is the caller's.
+ */
+int ls_labels_rules(const struct ls_net *net, int dataset, struct ls_label_rule **rules,
+                    size_t *count, struct ls_error *error);
 
 #endif

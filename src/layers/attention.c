@@ -257,7 +257,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(ls_layer_begin(layer, error, NULL));
     if (p->n_extra > EXTRAS || (operands != 1 && operands != 3))
         return ls_layer_fail(layer, error, NULL, "bottom",
-                             "extra says what the bottoms behind q, k and v are",
+                             "extra says what each bottom behind q, k and v is: extra: KEY_MASK, "
+                             "for example",
                              "it has 1 bottom (q, k and v side by side) or 3, and one for each "
                              "extra, not %d with %zu extra",
                              layer->bottoms, p->n_extra);

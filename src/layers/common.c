@@ -183,17 +183,30 @@ int ls_layer_check_belongs(const struct ls_layer *layer, struct ls_error *error,
                          layer->bottom[bottom]->name);
 }
 
+/* What to write where classes are the last axis, and another one was taken for theirs. */
+static const char *last_axis_hint(const struct ls_layer *layer)
+{
+    const char *type = layer->type->type;
+    if (strcmp(type, "SoftmaxWithLoss") == 0)
+        return "softmax_param { axis: -1 } says that the classes are the last axis";
+    if (strcmp(type, "Accuracy") == 0)
+        return "accuracy_param { axis: -1 } says that the classes are the last axis";
+    return "axis: -1 says that the classes are the last axis";
+}
+
 /* A position is an index in front of the axis of samples, a sample, and an index behind it: labels
  * belong to the same ones where there are as many of each. */
 int ls_layer_check_positions(const struct ls_layer *layer, struct ls_error *error, int axis)
 {
     const struct ls_value *x = layer->bottom[0], *label = layer->bottom[1];
     int64_t positions = ls_shape_size(&x->shape) / x->shape.dim[axis];
+    const bool last =
+        ls_shape_size(&x->shape) / x->shape.dim[x->shape.rank - 1] == ls_shape_size(&label->shape);
     char a[100], b[100];
     LS_TRY(ls_layer_check_belongs(layer, error, 0));
     LS_TRY(ls_layer_check_belongs(layer, error, 1));
     if (positions != ls_shape_size(&label->shape))
-        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+        return ls_layer_fail(layer, error, NULL, "bottom", last ? last_axis_hint(layer) : NULL,
                              "'%s' has %lld labels, but '%s' has %lld positions to label (all its "
                              "axes but axis %d, the classes)",
                              label->name, (long long)ls_shape_size(&label->shape), x->name,

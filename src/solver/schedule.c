@@ -24,6 +24,7 @@
 
 #include <math.h>
 #include <sleef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arithmetic.h"
@@ -162,16 +163,40 @@ static int64_t updates(double epochs, double per_epoch)
     return count < 1 ? 1 : (int64_t)count;
 }
 
-/* The first field that counts in epochs, or NULL. */
-static const char *epoch_field(const Lockstep__SolverParameter *solver)
+/* A field that counts in epochs, and the one that counts iterations in its place. */
+struct epoch_field {
+    const char *epochs, *iterations;
+};
+
+/* The first one that is given; no name: there is none. */
+static struct epoch_field epoch_field(const Lockstep__SolverParameter *solver)
 {
-    return solver->has_max_epoch             ? "max_epoch"
-           : solver->has_step_epoch          ? "step_epoch"
-           : solver->n_stepvalue_epoch > 0   ? "stepvalue_epoch"
-           : solver->has_test_interval_epoch ? "test_interval_epoch"
-           : solver->has_snapshot_epoch      ? "snapshot_epoch"
-           : solver->has_warmup_epoch        ? "warmup_epoch"
-                                             : NULL;
+    if (solver->has_max_epoch)
+        return (struct epoch_field){"max_epoch", "max_iter"};
+    if (solver->has_step_epoch)
+        return (struct epoch_field){"step_epoch", "stepsize"};
+    if (solver->n_stepvalue_epoch > 0)
+        return (struct epoch_field){"stepvalue_epoch", "stepvalue"};
+    if (solver->has_test_interval_epoch)
+        return (struct epoch_field){"test_interval_epoch", "test_interval"};
+    if (solver->has_snapshot_epoch)
+        return (struct epoch_field){"snapshot_epoch", "snapshot"};
+    if (solver->has_warmup_epoch)
+        return (struct epoch_field){"warmup_epoch", "warmup_iter"};
+    return (struct epoch_field){NULL, NULL};
+}
+
+/* Epochs of data that have no end. */
+static int fail_endless(const struct ls_definition *definition,
+                        const Lockstep__SolverParameter *solver, struct epoch_field field,
+                        struct ls_error *error)
+{
+    char place[LS_PLACE_MAX], hint[120];
+    snprintf(hint, sizeof hint, "give it in iterations: %s, or --set %s=N", field.iterations,
+             field.iterations);
+    return ls_fail(error, LOCKSTEP_DEFINITION,
+                   ls_place(definition, solver, field.epochs, place, sizeof place), hint,
+                   "%s counts in epochs, but the data have no end", field.epochs);
 }
 
 static int set_steps(struct ls_schedule *schedule, const Lockstep__SolverParameter *solver,
@@ -241,13 +266,9 @@ int ls_schedule_init(struct ls_schedule *schedule, const struct ls_definition *d
                                      .after_warmup = solver->cosine_after_warmup,
                                      .display = solver->display};
     double per_epoch = updates_per_epoch;
-    const char *epochs = epoch_field(solver);
-    if (epochs != NULL && !(per_epoch > 0)) {
-        char place[LS_PLACE_MAX];
-        ls_place(definition, solver, epochs, place, sizeof place);
-        return ls_fail(error, LOCKSTEP_DEFINITION, place, "give the schedule in iterations",
-                       "%s counts in epochs, but the data have no end", epochs);
-    }
+    const struct epoch_field field = epoch_field(solver);
+    if (field.epochs != NULL && !(per_epoch > 0))
+        return fail_endless(definition, solver, field, error);
     LS_TRY(find_policy(schedule, solver, error));
     LS_TRY(set_steps(schedule, solver, per_epoch, error));
     scale_rate(schedule, solver, update_samples);

@@ -25,6 +25,30 @@ for workers in 1 3; do
 done
 grep -c 'its label' log | grep -qx 4 || fail "not every bad label was listed once"
 
+# Numbers of a table's rows, as training has them; of a text, how many rows it needs.
+cat >text.prototxt <<'EOF'
+layer { name: "d" type: "Data" top: "tokens" top: "target" data_param {
+  backend: TEXT source: "text.txt" batch_size: 2 text_param { window: 4 } } }
+layer { name: "table" type: "Embed" bottom: "tokens" top: "x" embed_param { input_dim: 5 num_output: 2 } }
+layer { name: "scores" type: "InnerProduct" bottom: "x" top: "s" inner_product_param { num_output: 7 axis: 2 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "s" bottom: "target" top: "loss" softmax_param { axis: -1 } }
+EOF
+echo 'net: "text.prototxt" type: "SGD" base_lr: 0.1 lr_policy: "fixed" max_iter: 3 snapshot_prefix: "t"' \
+    >text_solver.prototxt
+echo abcdefabcdef >text.txt
+expect 4 "text.txt: record 1.*: its number 5 is none of the 5 rows of layer 'table'" -- \
+    "$LOCKSTEP" check --solver text_solver.prototxt
+expect 4 "its number 5 is none of the 5 rows of layer 'table' .*vocabulary has 7 characters: input_dim: 7" -- \
+    "$LOCKSTEP" train --solver text_solver.prototxt
+sed -i 's/input_dim: 5/input_dim: 7/; s/num_output: 7/num_output: 6/' text.prototxt
+expect 4 "its label 6 is none of the 6 classes of layer 'loss'.*7 characters: .* needs num_output: 7" -- \
+    "$LOCKSTEP" train --solver text_solver.prototxt
+sed -i 's/num_output: 6/num_output: 7/; s/softmax_param { axis: -1 }//' text.prototxt
+expect 3 "'s' has 7 positions to label.*hint: softmax_param \{ axis: -1 \}" -- \
+    "$LOCKSTEP" train --solver text_solver.prototxt
+sed -i 's/top: "loss"/& softmax_param { axis: -1 }/' text.prototxt
+expect 0 '!none of' -- "$LOCKSTEP" train --solver text_solver.prototxt
+
 # Pictures: two that are damaged, one of which is the first; one is gone.
 mkdir -p p/a p/b
 for i in 1 2 3; do
