@@ -118,6 +118,8 @@ static int predict_samples(struct session *session)
         if (status != 0)
             status = report_input(session, status);
         result = result != 0 ? result : status;
+        if (status == LOCKSTEP_USAGE) /* no sample has what is asked for */
+            break;
     }
     ls_cli_gallery_draw(&session->gallery, stdout);
     if (session->predictions.format == LS_CLI_FORMAT_TEXT && session->labelled > 0)
@@ -146,7 +148,11 @@ static int predict(struct session *session, enum ls_cli_format format)
     session->output = calloc(size + 1, sizeof *session->output);
     if (size == 0 || session->output == NULL)
         return ls_cli_error(size == 0 ? LOCKSTEP_DEFINITION : LOCKSTEP_RESOURCE,
-                            size == 0 ? "the net predicts nothing" : "out of memory");
+                            size == 0
+                                ? "predict: the net ends with losses and figures alone. hint: "
+                                  "'lockstep test' measures it, 'lockstep generate' writes "
+                                  "texts; a deploy form, without the loss, predicts"
+                                : "out of memory");
     int status = ls_cli_predictions_begin(&session->predictions, stdout, format, session->model,
                                           (size_t)values->top);
     if (status != 0)
@@ -168,7 +174,8 @@ static int check(const struct values *values, enum ls_cli_format *format)
                                   values->format);
     *format = (enum ls_cli_format)index;
     if ((values->samples > 0) == (values->inputs.count > 0))
-        return ls_cli_usage_error("predict: give either pictures or --samples N");
+        return ls_cli_usage_error("predict: give either pictures or --samples N, the first N of "
+                                  "the net's test data");
     if (values->draw && (values->samples == 0 || *format != LS_CLI_FORMAT_TEXT))
         return ls_cli_usage_error("predict: --draw goes with --samples N and --format text");
     return 0;

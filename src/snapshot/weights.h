@@ -83,6 +83,9 @@ int ls_weights_read_mapped(const char *path, enum ls_weights_set set, const char
                            struct ls_weights *weights, struct ls_error *error);
 void ls_weights_free(struct ls_weights *weights); /* leaves it empty */
 
+/* The map of the program's own that knows most of the names of weights that were read without one;
+ * NULL: none knows half of them, or they are a snapshot's. */
+const char *ls_weights_suggest_map(const struct ls_weights *weights);
 /* A note of the snapshot that the weights came from (class names ...), or NULL. */
 const char *ls_weights_note(const struct ls_weights *weights, const char *key);
 

@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
+#include "snapshot/catalog.h"
+#include "snapshot/weight_map.h"
 #include "snapshot/weights_build.h"
 
 /* Weights of a path whose files have been opened; *weights owns them from here on. */
@@ -74,4 +77,75 @@ int ls_weights_read_mapped(const char *path, enum ls_weights_set set, const char
     if (status != 0)
         ls_weights_free(weights);
     return status;
+}
+
+/* ---- Which map a file would need ------------------------------------------------------------- */
+
+/* "layer.weight" of a blob, or "layer" and its number; an empty text without memory. */
+static void blob_name(const struct ls_weight_layer *layer, int index, struct ls_text *name)
+{
+    static const char *const usual[] = {"weight", "bias"};
+    const struct ls_weight_blob *blob = &layer->blobs[index];
+    const char *own = blob->name != NULL ? blob->name : index < 2 ? usual[index] : "";
+    ls_text_format(name, "%s.%s", layer->name, own);
+    if (name->failed)
+        ls_text_free(name);
+}
+
+static bool is_known(const struct ls_weight_map *map, const char *name)
+{
+    const char *prefix;
+    return name != NULL && ls_weight_map_knows(map, name, &prefix);
+}
+
+/* How many names a map knows, of how many. */
+static size_t count_names(const struct ls_weights *weights, const struct ls_weight_map *map,
+                          size_t *all)
+{
+    size_t known = 0;
+    *all = weights->unused_count;
+    for (size_t i = 0; i < weights->unused_count; i++)
+        known += is_known(map, weights->unused[i]);
+    for (size_t l = 0; l < weights->layer_count; l++)
+        for (int b = 0; b < weights->layers[l].blob_count; b++) {
+            struct ls_text name = {0};
+            if (!weights->layers[l].blobs[b].present)
+                continue;
+            blob_name(&weights->layers[l], b, &name);
+            known += is_known(map, name.data);
+            ls_text_free(&name);
+            ++*all;
+        }
+    return known;
+}
+
+/* A map that knows the weight of any layer, torchvision's, is only meant by files with averages of
+ * a batch norm. */
+static bool is_meant(const struct ls_weight_map *map, const struct ls_weights *weights)
+{
+    for (size_t i = 0; i < weights->unused_count; i++)
+        if (strstr(weights->unused[i], ".running_mean") != NULL)
+            return true;
+    return !is_known(map, "any layer.weight");
+}
+
+const char *ls_weights_suggest_map(const struct ls_weights *weights)
+{
+    const char *best = NULL;
+    size_t most = 0;
+    if (weights->note_count > 0 && ls_weights_note(weights, LS_NOTE_ITERATION) != NULL)
+        return NULL;
+    for (const struct ls_builtin_map *own = ls_builtin_maps; own->name != NULL; own++) {
+        struct ls_weight_map map;
+        size_t all;
+        if (ls_weight_map_read(own->name, &map, NULL) != 0)
+            continue;
+        const size_t known = count_names(weights, &map, &all);
+        if (known > most && 2 * known >= all && is_meant(&map, weights)) {
+            most = known;
+            best = own->name;
+        }
+        ls_weight_map_free(&map);
+    }
+    return best;
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/weights.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -146,6 +147,33 @@ static void say_history(const struct intake *intake, const char *file, const cha
     ls_text_free(&line);
 }
 
+/* Not one layer of a file is the net's. */
+static int fail_strange(struct intake *intake, const char *file, const struct ls_weights *weights)
+{
+    char hint[100] = "weights are found by the names of layers";
+    const char *map = intake->map == NULL ? ls_weights_suggest_map(weights) : NULL;
+    if (map != NULL)
+        snprintf(hint, sizeof hint, "%s knows its names: --map %s (docs/weights.md)", map, map);
+    return ls_fail(intake->error, LOCKSTEP_WEIGHTS, file, hint,
+                   "no layer of the file is a layer of the net");
+}
+
+/* Some layers of a file have the net's names by chance, as 'classifier'. */
+static void say_map(const struct intake *intake, const char *file, const struct ls_weights *weights,
+                    const struct ls_weights_report *report)
+{
+    const char *map = intake->map == NULL && report->ignored_count > report->stored
+                          ? ls_weights_suggest_map(weights)
+                          : NULL;
+    struct ls_text line = {0};
+    if (map == NULL || intake->say == NULL)
+        return;
+    ls_text_format(&line, "%s: %s knows its names: --map %s (docs/weights.md)", file, map, map);
+    if (line.length > 0)
+        intake->say(intake->user, line.data);
+    ls_text_free(&line);
+}
+
 static int take_file(struct intake *intake, const char *file, char **classes)
 {
     struct ls_weights weights = {0};
@@ -153,9 +181,7 @@ static int take_file(struct intake *intake, const char *file, char **classes)
     LS_TRY(ls_weights_read_mapped(file, LS_WEIGHTS_BEST, intake->map, &weights, intake->error));
     int status = ls_weights_apply(&weights, intake->targets, intake->count, &report, intake->error);
     if (status == 0 && report.stored == 0 && (intake->given == NULL || intake->count > 0))
-        status = ls_fail(intake->error, LOCKSTEP_WEIGHTS, file,
-                         "weights are found by the names of layers",
-                         "no layer of the file is a layer of the net");
+        status = fail_strange(intake, file, &weights);
     if (status == 0 && intake->given != NULL)
         note_given(intake, &report);
     if (status == 0) {
@@ -165,6 +191,7 @@ static int take_file(struct intake *intake, const char *file, char **classes)
         if (!intake->part)
             say_list(intake, file, "ignored, because the net does not have them:", report.ignored,
                      report.ignored_count);
+        say_map(intake, file, &weights, &report);
         if (intake->given == NULL)
             say_list(intake, file, "not in the file, so that they keep their values:", report.kept,
                      report.kept_count);

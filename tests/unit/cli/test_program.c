@@ -74,7 +74,8 @@ static void test_usage_errors(void **state)
                  "given. hint: lockstep "
                  "convert --backend KIND --source PATH [OPTIONS] OUTPUT\n");
     expect_usage(RUN("predict", "--model", "m", "--weights", "w"),
-                 "lockstep: predict: give either pictures or --samples N\n");
+                 "lockstep: predict: give either pictures or --samples N, the first N of the net's "
+                 "test data\n");
     expect_usage(RUN("predict", "--model", "m", "--weights", "w", "--draw", "a.png"),
                  "lockstep: predict: --draw goes with --samples N and --format text\n");
     expect_usage(RUN("predict", "--format", "xml", "a.png"),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "snapshot/catalog.h"
 #include "snapshot/weight_rename.h"
 #include "snapshot/weight_shards.h"
 #include "snapshot/weights.h"
@@ -123,6 +124,42 @@ static void maps_of_the_program_are_good(void **state)
         ls_weight_map_free(&map);
     }
     assert_true(count >= 4);
+}
+
+/* Weights whose layers have these names, each with a weight and a bias. */
+static void suggests(const char *const *layers, size_t count, const char *note, const char *map)
+{
+    struct ls_weight_blob blobs[2] = {{.present = true, .number = 0},
+                                      {.present = true, .number = 1}};
+    struct ls_weight_layer list[4];
+    struct ls_note iteration = {.key = (char *)(uintptr_t)note, .value = (char *)(uintptr_t) "5"};
+    static char average[] = "layer1.bn1.running_mean", *averages[] = {average};
+    struct ls_weights weights = {.unused = averages,
+                                 .unused_count = map != NULL && strcmp(map, "torchvision") == 0,
+                                 .layers = list,
+                                 .layer_count = count,
+                                 .notes = &iteration,
+                                 .note_count = note != NULL};
+    for (size_t i = 0; i < count; i++)
+        list[i] = (struct ls_weight_layer){(char *)(uintptr_t)layers[i], blobs, 2};
+    const char *found = ls_weights_suggest_map(&weights);
+    if (map == NULL)
+        assert_null(found);
+    else
+        assert_string_equal(found, map);
+}
+
+static void maps_are_suggested(void **state)
+{
+    (void)state;
+    static const char *const gpt2[] = {"transformer.h.0.attn.c_attn", "transformer.ln_f", "other"};
+    static const char *const bert[] = {"bert.encoder.layer.3.output.dense", "bert.pooler.dense"};
+    suggests(gpt2, 3, NULL, "gpt2");
+    suggests(gpt2 + 1, 2, NULL, "gpt2"); /* half of them */
+    suggests(gpt2 + 2, 1, NULL, NULL);
+    suggests(bert, 2, NULL, "bert");
+    suggests((const char *[]){"layer1.bn1"}, 1, NULL, "torchvision");
+    suggests(bert, 2, LS_NOTE_ITERATION, NULL); /* a snapshot has our names */
 }
 
 /* ---- Renaming -------------------------------------------------------------------------------- */
@@ -443,6 +480,7 @@ int main(void)
         cmocka_unit_test(patterns_are_checked),
         cmocka_unit_test(mistakes_of_maps_have_places),
         cmocka_unit_test(maps_of_the_program_are_good),
+        cmocka_unit_test(maps_are_suggested),
         cmocka_unit_test(tensors_are_transposed_joined_and_cut),
         cmocka_unit_test(a_torchvision_net_goes_there_and_back),
         cmocka_unit_test(all_that_does_not_fit_is_told_at_once),
