@@ -144,15 +144,21 @@ static void paths_do_not_count(void **state)
     char out[4096];
     static const char here[] =
         "layer { name: 'd' data_param { source: 'a' source: 'b' label_source: 'l' root_folder: 'r' "
-        "batch_size: 8 } transform_param { mean_file: 'm' scale: 2 } }";
+        "batch_size: 8 tokens_param { window: 3 bytes_file: 't' } text_param { window: 4 "
+        "vocabulary: 'v' } } transform_param { mean_file: 'm' scale: 2 } }";
     static const char there[] =
-        "layer { name: 'd' data_param { source: 'x/a' label_source: 'x/l' batch_size: 8 } "
+        "layer { name: 'd' data_param { source: 'x/a' label_source: 'x/l' batch_size: 8 "
+        "tokens_param { window: 3 } text_param { window: 4 vocabulary: 'x/v' } } "
         "transform_param { scale: 2 } }";
     struct ls_text text = canonical_of(SOLVER, here, 0);
     assert_non_null(strstr(text.data, "batch_size: 8"));
     assert_null(strstr(text.data, "source"));
     assert_null(strstr(text.data, "folder"));
     assert_null(strstr(text.data, "mean_file"));
+    assert_null(strstr(text.data, "bytes_file"));
+    assert_null(strstr(text.data, "vocabulary"));
+    assert_non_null(strstr(text.data, "window: 3"));
+    assert_non_null(strstr(text.data, "window: 4"));
     ls_text_free(&text);
     assert_int_equal(changes_between(SOLVER, here, SOLVER, there, out), 0);
     assert_string_equal(out, "");
@@ -212,6 +218,7 @@ static void forbidden_changes(void **state)
         {"regularization_type: 'L1'", "! regularization_type \"L2\" -> \"L1\"\n"},
         {"clip_gradients: 3", "! clip_gradients -1 -> 3\n"},
         {"weight_average {}", "! weight_average unset -> { }\n"},
+        {"param_group { match: '*' }", "! param_group unset -> [{ match: [\"*\"] }]\n"},
         {"weight_average { decay: .5 } display: 2",
          "! weight_average unset -> { decay: 0.5 }\ndisplay unset -> 2\n"},
     };
