@@ -156,7 +156,7 @@ static int net_find_group(struct ls_net *net, struct ls_error *error)
         return ls_fail(error, LOCKSTEP_DEFINITION, place,
                        "crop or resize the samples, or leave follow_groups out",
                        "follow_groups: needs samples of one size, but those of layer '%s' differ",
-                       net->data_layers[net->varying]->name);
+                       net->shapes[net->varying].layer);
     net->batching.group = group;
     return 0;
 }

@@ -125,7 +125,7 @@ static int sources_set_varying(struct ls_net *net, int index, struct ls_error *e
             net, net->data_layers[index], error, "crop or resize the samples of one of them",
             "its samples differ in size, and so do those of layer '%s'; only one "
             "data layer of a net can have that",
-            net->data_layers[net->varying]->name);
+            net->shapes[net->varying].layer);
     net->varying = index;
     memcpy(net->size, ls_dataset_shape(net->datasets[index]), sizeof net->size);
     net->batching.size_of = sources_size_of;
@@ -235,7 +235,8 @@ static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParamet
             ls_dataset_open(layer, definition, phase, seed, net->options.augment, dataset, error));
     net->data_layers[net->dataset_count] = layer;
     struct ls_source_shape *shape = &net->shapes[net->dataset_count++];
-    shape->layer = layer->name;
+    shape->layer = layer->name != NULL ? layer->name : "(unnamed)";
+    shape->definition = layer;
     shape->tensors = ls_dataset_tensors(*dataset);
     shape->varies = ls_dataset_varies(*dataset);
     shape->tensor = ls_alloc((size_t)shape->tensors, sizeof *shape->tensor);

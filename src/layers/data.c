@@ -22,9 +22,12 @@
 static const struct ls_source_shape *find_source(const struct ls_layer *layer)
 {
     const struct ls_source_shapes *sources = layer->graph->sources;
-    for (size_t i = 0; sources != NULL && i < sources->count; i++)
-        if (strcmp(sources->item[i].layer, layer->name) == 0)
-            return &sources->item[i];
+    for (size_t i = 0; sources != NULL && i < sources->count; i++) {
+        const struct ls_source_shape *source = &sources->item[i];
+        if (source->definition != NULL ? source->definition == layer->definition
+                                       : strcmp(source->layer, layer->name) == 0)
+            return source;
+    }
     return NULL;
 }
 

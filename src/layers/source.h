@@ -19,10 +19,12 @@ struct ls_source_tensor {
 
 /* One Data layer's samples. */
 struct ls_source_shape {
-    const char *layer; /* its name */
+    const char *layer; /* its name, or "(unnamed)" */
     struct ls_source_tensor *tensor;
     int tensors;
     bool varies; /* its samples differ in size */
+    /* (optional) The layer: others may have its name; NULL: the name decides. */
+    const Lockstep__LayerParameter *definition;
 };
 
 /* All Data layers of a net; graph->sources points here. */

@@ -142,7 +142,7 @@ static void report_caches(struct ls_trainer *trainer, const struct ls_net *net)
         const struct ls_cache *cache = ls_dataset_cache(dataset);
         if (cache == NULL || cache_is_known(trainer, net, d))
             continue;
-        SAY("Cache of layer '%s': room for %lld records, %.1f MiB%s", net->data_layers[d]->name,
+        SAY("Cache of layer '%s': room for %lld records, %.1f MiB%s", net->shapes[d].layer,
             ll(ls_cache_records(cache)), (double)ls_cache_bytes(cache) / 1048576,
             ls_cache_full(cache) ? "; the others are decoded each time" : "");
     }
