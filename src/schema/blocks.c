@@ -25,6 +25,7 @@
 struct meaning {
     const char *actual; /* the name in the net that is written out */
     bool made;          /* by this scope, not handed to it */
+    bool read;          /* before this scope made it */
 };
 
 /* The net, or one copy of a block. */
@@ -127,8 +128,10 @@ static bool set(struct scope *scope, const char *name, const char *actual, bool 
             !ls_names_set(&scope->names, name, scope->count))
             return false;
         known = &scope->meanings[scope->count++];
+        known->read = false;
     }
-    *known = (struct meaning){actual, made};
+    known->actual = actual;
+    known->made = made;
     return true;
 }
 
@@ -136,9 +139,11 @@ static bool set(struct scope *scope, const char *name, const char *actual, bool 
 static const char *look_up(struct scope *scope, const char *name)
 {
     for (; scope != NULL; scope = scope->outer) {
-        const struct meaning *found = find(scope, name);
-        if (found != NULL)
+        struct meaning *found = find(scope, name);
+        if (found != NULL) {
+            found->read |= !found->made;
             return found->actual;
+        }
         if (!ls_names_set(&scope->outside, name, 0))
             return NULL;
     }
@@ -308,6 +313,19 @@ static int take_tops(const struct expansion *expansion, const struct scope *scop
     return 0;
 }
 
+/* A misspelt bottom would leave the copies side by side, each with what the first one reads. */
+static int check_bottoms(const struct expansion *expansion, const struct scope *scope)
+{
+    const ProtobufCMessage *block = scope->parts;
+    for (size_t i = 0; i < count_of(block, "bottom"); i++)
+        if (!find(scope, text_of(block, "bottom", i))->read)
+            return refuse(expansion, block, "bottom",
+                          "what is the same for all copies need not be a bottom of the block",
+                          "no layer of block '%s' reads its bottom '%s'", name_of(block),
+                          text_of(block, "bottom", i));
+    return 0;
+}
+
 /* The block's tops get a meaning in the scope around. */
 static int hand_out(struct expansion *expansion, struct scope *outer, const ProtobufCMessage *block,
                     const char *const *carried)
@@ -330,6 +348,48 @@ static int hand_out(struct expansion *expansion, struct scope *outer, const Prot
     return 0;
 }
 
+/* Whether a layer of a block, or of a block in it, has a shared parameter of this name. */
+static bool has_parameter(const ProtobufCMessage *parts, const char *name)
+{
+    for (size_t i = 0; i < count_of(parts, "layer"); i++) {
+        const ProtobufCMessage *layer = part_of(parts, "layer", i);
+        for (size_t k = 0; k < count_of(layer, "param"); k++) {
+            const ProtobufCMessage *spec = part_of(layer, "param", k);
+            if (strcmp(name_of(spec), name) == 0)
+                return true;
+        }
+    }
+    for (size_t i = 0; i < count_of(parts, "block"); i++)
+        if (has_parameter(part_of(parts, "block", i), name))
+            return true;
+    return false;
+}
+
+/* What the lists of a block say that cannot be meant. */
+static int check_lists(const struct expansion *expansion, const ProtobufCMessage *block)
+{
+    struct ls_names names = {0};
+    int status = 0;
+    for (size_t i = 0; i < count_of(block, "bottom") && status == 0; i++) {
+        const char *bottom = text_of(block, "bottom", i);
+        size_t other;
+        if (ls_names_find(&names, bottom, &other))
+            status = refuse(expansion, block, "bottom", NULL,
+                            "block '%s' has the bottom '%s' twice", name_of(block), bottom);
+        else if (!ls_names_set(&names, bottom, i))
+            status = no_memory(expansion);
+    }
+    ls_names_free(&names);
+    LS_TRY(status);
+    for (size_t i = 0; i < count_of(block, "share"); i++)
+        if (!has_parameter(block, text_of(block, "share", i)))
+            return refuse(expansion, block, "share",
+                          "param { name: \"w\" } in a layer names its parameter",
+                          "no layer of block '%s' has a parameter that is called '%s'",
+                          name_of(block), text_of(block, "share", i));
+    return 0;
+}
+
 /* What no copy makes right. */
 static int check_block(struct expansion *expansion, struct scope *outer,
                        const ProtobufCMessage *block)
@@ -347,7 +407,7 @@ static int check_block(struct expansion *expansion, struct scope *outer,
         return refuse(expansion, block, "bottom",
                       "a block names only what goes from copy to copy: each bottom with a top",
                       "block '%s' has %zu bottoms but %zu tops", name, bottoms, tops);
-    return 0;
+    return check_lists(expansion, block);
 }
 
 static int put_block(struct expansion *expansion, struct scope *outer,
@@ -369,6 +429,8 @@ static int put_block(struct expansion *expansion, struct scope *outer,
         status = open_copy(expansion, outer, block, i, carried, &scope);
         if (status == 0)
             status = put_parts(expansion, &scope);
+        if (status == 0)
+            status = check_bottoms(expansion, &scope);
         if (status == 0)
             status = take_tops(expansion, &scope, carried);
         close_scope(&scope);

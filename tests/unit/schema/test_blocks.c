@@ -234,6 +234,20 @@ static void mistakes_are_named(void **state)
                "net:1:67: block 'g' reads 'x' from outside and makes a value of that name later. "
                "hint: write it as bottom and top of the block if it goes from copy to copy, else "
                "give one of the two another name");
+    fails_with("layer { top: 'x' }\nblock { name: 'h' repeat: 2 bottom: 'z' top: 'y'\n"
+               "layer { bottom: 'x' top: 'y' } }",
+               "net:2:29: no layer of block 'h' reads its bottom 'z'. hint: what is the same for "
+               "all copies need not be a bottom of the block");
+    fails_with("block { name: 'h' bottom: 'x' top: 'x' layer { top: 'x' } layer { bottom: 'x' } }",
+               "net:1:19: no layer of block 'h' reads its bottom 'x'. hint: what is the same for "
+               "all copies need not be a bottom of the block");
+    fails_with("block { name: 'h' bottom: 'x' bottom: 'x' top: 'x' top: 'y'\n"
+               "layer { bottom: 'x' top: 'x' top: 'y' } }",
+               "net:1:19: block 'h' has the bottom 'x' twice");
+    fails_with("block { name: 'h' share: 'w' share: 'v'\n"
+               "block { name: 'g' layer { param { } param { name: 'w' } } } }",
+               "net:1:19: no layer of block 'h' has a parameter that is called 'v'. hint: param { "
+               "name: \"w\" } in a layer names its parameter");
 }
 
 static void hostile_counts_take_no_memory(void **state)
