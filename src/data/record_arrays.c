@@ -80,7 +80,7 @@ static int open_array(const char *path, struct ls_record_array *array, struct ls
 
 /* ---- Offsets --------------------------------------------------------------------------------- */
 
-/* The i-th number of some that are little-endian integers; INT64_MIN where it is too large. */
+/* The i-th number of some that are little-endian integers; INT64_MAX where it is larger. */
 static int64_t integer_at(const unsigned char *numbers, enum ls_dtype type, int64_t i)
 {
     uint64_t bits = 0;
@@ -89,7 +89,7 @@ static int64_t integer_at(const unsigned char *numbers, enum ls_dtype type, int6
         bits = bits << 8 | numbers[(size_t)i * size + b];
     if (type == LS_I32)
         return (int32_t)(uint32_t)bits;
-    return bits > INT64_MAX ? INT64_MIN : (int64_t)bits;
+    return type == LS_U64 && bits > INT64_MAX ? INT64_MAX : (int64_t)bits;
 }
 
 static int check_offset(const char *path, const struct ls_record_array *array, int64_t i,

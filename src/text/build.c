@@ -201,6 +201,10 @@ int ls_finish_added(struct ls_tokenizer *tokenizer, struct ls_error *error)
     if (found == LS_FOUND_LIMIT)
         return ls_fail(error, LOCKSTEP_DATA, tokenizer->path, NULL,
                        "a regular expression takes too many steps on an added token");
+    if (found == LS_FOUND_LONG)
+        return ls_fail(error, LOCKSTEP_DATA, tokenizer->path, NULL,
+                       "its normalizers make an added token more than %d times as long",
+                       LS_NORMAL_GROWTH);
     return found == LS_FOUND ? 0 : ls_fail_memory(error, "added tokens");
 }
 

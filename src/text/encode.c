@@ -89,6 +89,19 @@ static size_t space_behind(const char *text, size_t length, size_t at)
     return at;
 }
 
+/* White space that a token took up. A text may be nothing but white space, and white space a token:
+ * each would go over all of it again. */
+struct space {
+    size_t begin, end;
+};
+
+static size_t take_space(const char *text, size_t length, size_t at, struct space *space)
+{
+    if (at < space->begin || at > space->end)
+        *space = (struct space){at, space_behind(text, length, at)};
+    return space->end;
+}
+
 static enum ls_found between_tokens(struct ls_encoder *encoder, bool normalized, const char *text,
                                     size_t length, struct ls_ids *ids);
 
@@ -98,6 +111,7 @@ static enum ls_found find_tokens(struct ls_encoder *encoder, bool normalized, co
 {
     const struct ls_added *added = &encoder->tokenizer->added;
     const struct ls_added_tree *tree = &added->trees[normalized];
+    struct space space = {1, 0}; /* none so far */
     size_t done = 0, size;
     for (size_t at = 0; at < length; at += size) {
         const int64_t index = tree->count > 0 ? ls_added_at(tree, text, length, at, &size) : -1;
@@ -112,7 +126,7 @@ static enum ls_found find_tokens(struct ls_encoder *encoder, bool normalized, co
         if (token->left)
             begin = space_before(text, begin, done < begin ? done : begin);
         if (token->right)
-            end = space_behind(text, length, end);
+            end = take_space(text, length, end, &space);
         if (done < begin) {
             const enum ls_found found =
                 between_tokens(encoder, normalized, text + done, begin - done, ids);
@@ -153,6 +167,10 @@ static int encode(struct ls_encoder *encoder, const char *name, const char *text
         return 0;
     case LS_FOUND_MEMORY:
         return ls_fail_memory(error, name);
+    case LS_FOUND_LONG:
+        return ls_fail(error, LOCKSTEP_DATA, name, NULL,
+                       "the normalizers of %s make this text more than %d times as long",
+                       encoder->tokenizer->path, LS_NORMAL_GROWTH);
     default:
         return ls_fail(error, LOCKSTEP_DATA, name, NULL,
                        "a regular expression of %s takes too many steps on this text",

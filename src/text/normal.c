@@ -177,7 +177,7 @@ static void strip(const struct ls_normal *normal, const char *text, size_t lengt
 }
 
 static enum ls_found replace(const struct ls_normal *normal, struct ls_matcher *matcher,
-                             const char *text, size_t length, struct ls_text *out)
+                             const char *text, size_t length, size_t most, struct ls_text *out)
 {
     size_t done = 0, from = 0;
     bool matched = false;
@@ -195,6 +195,8 @@ static enum ls_found replace(const struct ls_normal *normal, struct ls_matcher *
         }
         ls_text_add_bytes(out, text + done, begin - done);
         ls_text_add(out, normal->content);
+        if (out->length > most)
+            return LS_FOUND_LONG;
         done = from = end;
         matched = true;
     }
@@ -204,7 +206,7 @@ static enum ls_found replace(const struct ls_normal *normal, struct ls_matcher *
 
 static enum ls_found carry_out(const struct ls_normal *normal, struct ls_matcher *matcher,
                                struct ls_normal_room *room, const char *text, size_t length,
-                               struct ls_text *out)
+                               size_t most, struct ls_text *out)
 {
     switch (normal->kind) {
     case LS_NORMAL_NFD:
@@ -225,7 +227,7 @@ static enum ls_found carry_out(const struct ls_normal *normal, struct ls_matcher
         ls_text_add_bytes(out, text, length);
         break;
     case LS_NORMAL_REPLACE:
-        return replace(normal, matcher, text, length, out);
+        return replace(normal, matcher, text, length, most, out);
     default:
         if (normal->kind != LS_NORMAL_CLEAN && is_ascii(text, length))
             add_ascii(normal->kind, text, length, out);
@@ -237,22 +239,32 @@ static enum ls_found carry_out(const struct ls_normal *normal, struct ls_matcher
     return LS_FOUND;
 }
 
+/* The bytes that a text may become. */
+static size_t most_of(size_t length)
+{
+    const uint64_t most = (uint64_t)LS_NORMAL_GROWTH * length + (1 << 20);
+    return most < INT32_MAX ? (size_t)most : INT32_MAX;
+}
+
 enum ls_found ls_normalize(const struct ls_tokenizer *tokenizer, struct ls_matcher *matcher,
                            struct ls_normal_room *room, const char *text, size_t length,
                            const char **out, size_t *out_length)
 {
+    const size_t most = most_of(length);
     for (size_t i = 0; i < tokenizer->normal_count; i++) {
         struct ls_text *made = &room->texts[i % 2];
         made->length = 0;
         ls_text_add_bytes(made, "", 0);
         const enum ls_found found =
-            carry_out(&tokenizer->normals[i], matcher, room, text, length, made);
+            carry_out(&tokenizer->normals[i], matcher, room, text, length, most, made);
         if (made->failed || found == LS_FOUND_MEMORY) {
             *made = (struct ls_text){.data = made->data, .capacity = made->capacity};
             return LS_FOUND_MEMORY;
         }
         if (found != LS_FOUND)
             return found;
+        if (made->length > most)
+            return LS_FOUND_LONG;
         text = made->data;
         length = made->length;
     }

@@ -35,6 +35,7 @@ enum ls_found {
     LS_FOUND,
     LS_FOUND_NONE,
     LS_FOUND_LIMIT, /* it would take more steps or memory than a sane expression does */
+    LS_FOUND_LONG,  /* what stands in the place of matches makes the text too long */
     LS_FOUND_MEMORY
 };
 /* The first match at or behind `from` in a text that is UTF-8; `only_there`: at `from` itself. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/atomic_file.h"
+#include "base/file.h"
 #include "base/memory.h"
 
 static const uint64_t TELL_BYTES = (uint64_t)64 << 20; /* from one sign of life to the next */
@@ -49,6 +50,11 @@ static int check_options(const struct lockstep_tokenize_options *options, struct
         return usage(error, "there is nothing to read: name text files, or - for standard input");
     if (options->output != NULL && options->input_count == 0)
         return usage(error, "an output needs text files");
+    for (size_t i = 0; options->output != NULL && i < options->input_count; i++)
+        if (strcmp(options->inputs[i], "-") != 0 &&
+            ls_same_file(options->output, options->inputs[i]))
+            return ls_fail(error, LOCKSTEP_USAGE, options->output, "give the output another name",
+                           "is an input, too, and would be written over");
     return 0;
 }
 

@@ -75,6 +75,22 @@ static bool add_bytes(struct ls_token_vocabulary *vocabulary, const char *token,
     return true;
 }
 
+/* Makes room for a longer token, which is the longest then. */
+static bool add_length(struct ls_token_vocabulary *vocabulary, size_t length)
+{
+    if (vocabulary->has_length == NULL || length > vocabulary->longest) {
+        const size_t before = vocabulary->has_length != NULL ? vocabulary->longest + (size_t)1 : 0;
+        bool *more = ls_resize(vocabulary->has_length, length + 1, sizeof *more);
+        if (more == NULL)
+            return false;
+        memset(more + before, 0, (length + 1 - before) * sizeof *more);
+        vocabulary->has_length = more;
+        vocabulary->longest = (uint32_t)length;
+    }
+    vocabulary->has_length[length] = true;
+    return true;
+}
+
 enum ls_token_vocabulary_answer ls_token_vocabulary_add(struct ls_token_vocabulary *vocabulary,
                                                         const char *token, size_t length,
                                                         uint32_t id)
@@ -89,7 +105,7 @@ enum ls_token_vocabulary_answer ls_token_vocabulary_add(struct ls_token_vocabula
     const size_t begin = vocabulary->size;
     if (!grow_ids(vocabulary, id) ||
         !LS_GROW(vocabulary->entries, vocabulary->count, vocabulary->entry_capacity) ||
-        !add_bytes(vocabulary, token, length))
+        !add_bytes(vocabulary, token, length) || !add_length(vocabulary, length))
         return LS_TOKEN_VOCABULARY_FULL;
     const size_t slot = slot_of(vocabulary, token, length);
     vocabulary->entries[vocabulary->count++] =
@@ -98,15 +114,13 @@ enum ls_token_vocabulary_answer ls_token_vocabulary_add(struct ls_token_vocabula
     vocabulary->by_id[id] = (uint32_t)vocabulary->count;
     if (id >= vocabulary->id_count)
         vocabulary->id_count = (size_t)id + 1;
-    if (length > vocabulary->longest)
-        vocabulary->longest = (uint32_t)length;
     return LS_TOKEN_VOCABULARY_ADDED;
 }
 
 bool ls_token_vocabulary_find(const struct ls_token_vocabulary *vocabulary, const char *token,
                               size_t length, uint32_t *id)
 {
-    if (vocabulary->count == 0 || length > vocabulary->longest)
+    if (vocabulary->count == 0 || length > vocabulary->longest || !vocabulary->has_length[length])
         return false;
     const uint32_t entry = vocabulary->slots[slot_of(vocabulary, token, length)];
     if (entry == 0)
@@ -128,6 +142,7 @@ const char *ls_token_vocabulary_token(const struct ls_token_vocabulary *vocabula
 void ls_token_vocabulary_free(struct ls_token_vocabulary *vocabulary)
 {
     ls_free(vocabulary->bytes);
+    ls_free(vocabulary->has_length);
     ls_free(vocabulary->entries);
     ls_free(vocabulary->slots);
     ls_free(vocabulary->by_id);

@@ -28,6 +28,10 @@ struct ls_token_vocabulary {
     size_t id_count; /* the largest id + 1 */
     size_t id_capacity;
     uint32_t longest; /* bytes of the longest token */
+    /* Whether a token has so many bytes, up to the longest: what looks for the longest token that a
+     * word begins with looks for these lengths alone, which are few, however long one of them is.
+     */
+    bool *has_length;
 };
 
 enum ls_token_vocabulary_answer {

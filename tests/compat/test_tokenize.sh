@@ -81,6 +81,9 @@ expect 2 'pairs have no separator' -- "${tokenize[@]}" --pairs --max-length 4 --
 expect 2 'pairs need max-length' -- "${tokenize[@]}" --pairs input.txt
 expect 2 'decode has no separator' -- "${tokenize[@]}" --decode --separator '<|end|>' ids.bin
 expect 2 'there is nothing to read' -- "${tokenize[@]}"
+expect 2 '^lockstep: input.txt: is an input, too, and would be written over' -- \
+    "$LOCKSTEP" tokenize --tokenizer "$gpt2" -o input.txt input.txt
+[ "$(stat -c %s input.txt)" -gt 0 ] || fail 'the input was written over'
 expect 4 'too little text for two parts' -- "${tokenize[@]}" --split 0.01 --documents lines input.txt
 printf 'one text\n' >single.txt
 expect 4 'single.txt:1: a pair is a line of two texts' -- "$LOCKSTEP" tokenize \

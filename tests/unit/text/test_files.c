@@ -202,6 +202,97 @@ static void expressions_that_explode_are_stopped(void **state)
     ls_tokenizer_free(tokenizer);
 }
 
+/* Encodes a text with a tokenizer.json; the status. */
+static int encode(const char *tokenizer_text, const char *text, size_t length, size_t *count,
+                  struct ls_error *error)
+{
+    struct ls_tokenizer *tokenizer;
+    struct ls_encoding encoding;
+    ls_test_write_text(ls_test_path("e.json"), tokenizer_text);
+    assert_int_equal(ls_tokenizer_open(ls_test_path("e.json"), &tokenizer, error), 0);
+    struct ls_encoder *encoder = ls_encoder_new(tokenizer);
+    const struct ls_encode_text what = {.name = "in", .first = text, .first_length = length};
+    const int status = ls_encode(encoder, &what, &encoding, error);
+    *count = status == 0 ? encoding.count : 0;
+    ls_encoder_free(encoder);
+    ls_tokenizer_free(tokenizer);
+    return status;
+}
+
+static char *repeated(char what, size_t count)
+{
+    char *text = malloc(count + 1);
+    assert_non_null(text);
+    memset(text, what, count);
+    text[count] = '\0';
+    return text;
+}
+
+/* 10 normalizers, each of which makes a text 10 times as long. */
+static void normalizers_that_explode_are_stopped(void **state)
+{
+    (void)state;
+    struct ls_text text = {0};
+    struct ls_error error = {0};
+    size_t count;
+    ls_text_add(&text, "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
+    for (int i = 0; i < 10; i++)
+        ls_text_format(&text, "%s%s", i > 0 ? "," : "",
+                       "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":"
+                       "\"aaaaaaaaaa\"}");
+    ls_text_add(&text, "]},\"model\":{" PLAIN "}}");
+    char *as = repeated('a', 1000);
+    assert_int_equal(encode(text.data, as, 1000, &count, &error), LOCKSTEP_DATA);
+    assert_non_null(strstr(error.problems[0].message, "make this text more than 256 times as"));
+    memset(&error, 0, sizeof error);
+    assert_int_equal(encode(WITH(NORMAL("{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},"
+                                        "\"content\":\"aaaaaaaaaa\"}"),
+                                 PLAIN),
+                            as, 1000, &count, &error),
+                     0);
+    assert_int_equal(count, 10000);
+    /* The same of an added token, when the file is read. */
+    struct ls_tokenizer *tokenizer;
+    const char *old = "{\"normalizer\"";
+    assert_memory_equal(text.data, old, strlen(old));
+    struct ls_text more = {0};
+    ls_text_format(&more,
+                   "{" ADDED("{\"id\":5,\"content\":\"aaaaaaaaaa\",\"normalized\":true}") "%s",
+                   text.data + 1);
+    ls_test_write_text(ls_test_path("added.json"), more.data);
+    assert_int_equal(ls_tokenizer_open(ls_test_path("added.json"), &tokenizer, &error),
+                     LOCKSTEP_DATA);
+    assert_non_null(strstr(error.problems[0].message, "make an added token more than 256 times"));
+    ls_text_free(&more);
+    ls_text_free(&text);
+    free(as);
+}
+
+/* What would take hours if the time grew with the square of a text, or the cube of a word. */
+static void long_texts_take_no_more_than_their_time(void **state)
+{
+    (void)state;
+    enum { SPACES = 1000000, WORD = 20000 };
+    struct ls_error error = {0};
+    size_t count;
+    char *spaces = repeated(' ', SPACES), *word = repeated('a', WORD);
+    assert_int_equal(encode(WITH(ADDED("{\"id\":7,\"content\":\" \",\"rstrip\":true}"), PLAIN),
+                            spaces, SPACES, &count, &error),
+                     0);
+    assert_int_equal(count, SPACES);
+    struct ls_text text = {0};
+    ls_text_format(&text,
+                   WITH("",
+                        "\"type\":\"WordPiece\",\"unk_token\":\"a\",\"max_input_chars_per_word\":"
+                        "65535,\"vocab\":{\"a\":0,\"##a\":1,\"##%.*sb\":2}"),
+                   WORD - 1000, word);
+    assert_int_equal(encode(text.data, word, WORD, &count, &error), 0);
+    assert_int_equal(count, WORD);
+    ls_text_free(&text);
+    free(spaces);
+    free(word);
+}
+
 static void lists_of_gpt2_and_bert_are_read(void **state)
 {
     (void)state;
@@ -266,6 +357,8 @@ int main(void)
                                        cmocka_unit_test(vocabularies_that_contradict_are_refused),
                                        cmocka_unit_test(parts_that_are_not_supported_are_named),
                                        cmocka_unit_test(expressions_that_explode_are_stopped),
+                                       cmocka_unit_test(normalizers_that_explode_are_stopped),
+                                       cmocka_unit_test(long_texts_take_no_more_than_their_time),
                                        cmocka_unit_test(lists_of_gpt2_and_bert_are_read),
                                        cmocka_unit_test(no_beginning_of_a_file_is_a_tokenizer)};
     return cmocka_run_group_tests(tests, NULL, NULL);
