@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/check.h"
 
+#include <string.h>
+
+#include "base/json.h"
 #include "engine/pass.h"
 #include "ir/layer.h"
 #include "snapshot/weights.h"
@@ -17,6 +20,10 @@ int ls_trainer_check_names(const struct ls_trainer *trainer, struct ls_error *er
                 ls_fail(error, LOCKSTEP_DEFINITION, trainer->definition->train.definition->file,
                         "give it another name",
                         "layer '%s': a snapshot would take its name for something else", layer);
+        else if (!ls_utf8_valid(layer, strlen(layer)))
+            status = ls_fail(error, LOCKSTEP_DEFINITION,
+                             trainer->definition->train.definition->file, "give it another name",
+                             "layer '%s': its name is not UTF-8, as names in snapshots are", layer);
     }
     return status;
 }

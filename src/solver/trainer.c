@@ -158,7 +158,6 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_engine_free(trainer->engine);
     ls_schedule_free(&trainer->schedule);
     ls_outputs_free(&trainer->figures.outputs);
-    ls_free(trainer->nets);
     ls_free(trainer->figures.losses);
     ls_free(trainer->answers);
     ls_free(trainer->prefix);

@@ -257,6 +257,7 @@ void ls_training_plan_free(struct ls_trainer *trainer)
         ls_free(trainer->train_test.net->layer);
     ls_free(trainer->train_test.net);
     ls_free(trainer->tests);
+    ls_free(trainer->nets);
     ls_comm_end(trainer->alone);
     ls_free(trainer);
 }

@@ -173,5 +173,10 @@ train 3 'solver.prototxt: ' "!$(printf '\033')"
 # A layer that no kernel can do.
 small_solver >solver.prototxt
 bad 's/num_output: 4/num_output: 100000000/' "${at}conv: .*too large"
+# A name that no tensor of a snapshot can have: before the training, not at its end.
+bad 's/name: "conv"/name: "\\377"/' 'net.prototxt: layer .*: its name is not UTF-8'
+# Less memory than any micro-batch needs: each that is tried is given back.
+small_net >net.prototxt
+train 7 'training needs at least .* no smaller micro_batch would fit' -- --memory 100KiB
 [ -z "$(ls ./*.safetensors 2>/dev/null)" ] || fail "something was written: $(ls)"
 finish

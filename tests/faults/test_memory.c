@@ -4,15 +4,12 @@
  * or leave a file half-written, and the same call must work afterwards.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
-#include "lockstep/lockstep.h"
+#include "faults/sweep.h"
 #include "support/nets.h"
-#include "support/support.h"
 #include "trainings/masks.h"
 #include "trainings/state_layers.h"
 
@@ -40,15 +37,6 @@ static const char state_solver[] =
     "micro_batch: 1 iter_size: 2 snapshot: 1";
 
 /* ---- What is tried --------------------------------------------------------------------------- */
-
-/* Warnings of the call at hand: what fails besides a training must be told. */
-static int warnings;
-
-static void count_warnings(void *user, const struct lockstep_event *event)
-{
-    (void)user;
-    warnings += event->kind == LOCKSTEP_EVENT_WARNING && strstr(event->text, "memory") != NULL;
-}
 
 static int train_from(const char *file, const char *prefix, const char *resume, const char *weights,
                       struct lockstep_error *error)
@@ -164,56 +152,6 @@ static int do_mean(struct lockstep_error *error)
     options.source = &source;
     options.source_count = 1;
     return lockstep_mean(&options, ls_test_path("mean.binaryproto"), means, &channels, error);
-}
-
-/* ---- Failing ----------------------------------------------------------------------------------
- */
-
-static void check_folder(const char *what, long n)
-{
-    DIR *directory = opendir(ls_test_directory());
-    assert_non_null(directory);
-    for (struct dirent *file; (file = readdir(directory)) != NULL;)
-        if (strstr(file->d_name, ".tmp") != NULL)
-            fail_msg("%s, allocation %ld: left %s", what, n, file->d_name);
-    closedir(directory);
-}
-
-/* Fails allocation 0, 1, 2 ... until there is none left to fail. */
-static void sweep(const char *what, int (*call)(struct lockstep_error *error), long step)
-{
-    struct lockstep_error *error = lockstep_error_new();
-    assert_non_null(error);
-    if (call(error) != 0) /* also makes what is made once a process */
-        fail_msg("%s: %s", what, lockstep_error_text(error));
-    long failed = 0, without = 0;
-    for (long n = 0;; n += step) {
-        uint64_t before = ls_allocations();
-        warnings = 0;
-        ls_fail_allocation_after(n);
-        int status = call(error);
-        ls_fail_allocation_after(-1);
-        /* Of the text itself, too, which must not need what failed. */
-        if (status != 0 && status != LOCKSTEP_RESOURCE)
-            fail_msg("%s, allocation %ld: status %d: %s", what, n, status,
-                     lockstep_error_text(error));
-        if (status != 0 && strstr(lockstep_error_text(error), "memory") == NULL)
-            fail_msg("%s, allocation %ld: %s", what, n, lockstep_error_text(error));
-        failed += status != 0;
-        if (status == 0 && ls_allocations() - before <= (uint64_t)n)
-            break; /* it never came to the one that should fail */
-        without += status == 0 && warnings == 0;
-        check_folder(what, n);
-    }
-    if (call(error) != 0)
-        fail_msg("%s, afterwards: %s", what, lockstep_error_text(error));
-    printf("%s: %ld allocations were missed, %ld were not needed\n", what, failed, without);
-    /* A few allocations are optional: copies in a cache, hints of messages, and what decoders that
-     * run ahead make for micro-batches behind the last update; how many those are depends on how
-     * far they come. Snapshots between updates, and the removal of old ones, may fail with a
-     * warning, also in the trainings of a verification. */
-    assert_true(failed > 5 && without < 24);
-    lockstep_error_free(error);
 }
 
 static void training_survives_every_failed_allocation(void **state)
