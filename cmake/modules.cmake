@@ -47,6 +47,16 @@ function(ls_module folder)
       DEPENDS ${CMAKE_SOURCE_DIR}/proto/lockstep.proto ${CMAKE_SOURCE_DIR}/cmake/protobuf_c.cmake)
     list(APPEND sources ${generated}.c)
     set_source_files_properties(${generated}.c PROPERTIES COMPILE_OPTIONS -w)
+  elseif(folder STREQUAL "onnx")
+    set(links PkgConfig::PROTOBUF_C)
+    set(generated ${CMAKE_BINARY_DIR}/generated/onnx.pb-c)
+    add_custom_command(OUTPUT ${generated}.c ${generated}.h
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/generated
+      COMMAND ${PROTOC_C} --c_out=${CMAKE_BINARY_DIR}/generated -I${CMAKE_SOURCE_DIR}/proto
+              ${CMAKE_SOURCE_DIR}/proto/onnx.proto
+      DEPENDS ${CMAKE_SOURCE_DIR}/proto/onnx.proto)
+    list(APPEND sources ${generated}.c)
+    set_source_files_properties(${generated}.c PROPERTIES COMPILE_OPTIONS -w)
   elseif(folder STREQUAL "ops/cpu")
     set(links ${DNNL_LIBRARY} ${SLEEF_LIBRARY} ls_openmp)
     file(GLOB bf16_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/bf16/*.c)
