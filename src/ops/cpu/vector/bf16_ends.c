@@ -214,7 +214,7 @@ static void block_to_bf16(const struct ls_bf16_ends *ends, const struct ls_bf16_
             row_to_bf16(ends, bias, sums, y, block->columns);
         else
             row_apart(ends, bias, sums, y, block->step, block->columns);
-        bias += bias != NULL;
+        bias = bias != NULL ? bias + 1 : NULL;
     }
 }
 
@@ -232,7 +232,7 @@ static void block_to_f32(const struct ls_bf16_ends *ends, const struct ls_bf16_b
             for (size_t j = 0; j < n; j++)
                 y[(i + j) * block->step] = some[j];
         }
-        bias += bias != NULL;
+        bias = bias != NULL ? bias + 1 : NULL;
     }
 }
 
