@@ -10,21 +10,14 @@
  * what the two layers would, but for the logarithm: it is taken of the sum, not of p, so that a
  * small p is not cut off. loss_param: as SoftmaxWithLoss (layers/softmax_loss.c), with
  * label_smoothing and class_weight. Tops behind the loss are what `metric` says, one after the
- * other, over all labels of a test or an update that count, without weights and smoothing:
+ * other, of layers/loss_metrics.h, without weights and smoothing.
  *
- *   PERPLEXITY     exp of the mean of -log p[label]
- *   BITS_PER_BYTE  the sum of -log2 p[label] / the sum of the third bottom, the bytes of each label
- *   ACCURACY       how often no other class has a score as high as the label's
- *
- * Figures over nothing are 0. Lockstep's own linear_softmax_loss_param.
+ * Lockstep's own linear_softmax_loss_param.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/assert.h"
 #include "layers/loss.h"
-
-#define LN2 0.693147180559945309417 /* nats of a bit */
-
-enum { METRICS_MAX = 3 };
+#include "layers/loss_metrics.h"
 
 struct linear_loss {
     struct ls_loss loss;
@@ -40,45 +33,15 @@ static const Lockstep__LinearSoftmaxLossParameter *param_of(const struct ls_laye
     return param != NULL ? param : &defaults;
 }
 
-static bool has_metric(const struct ls_layer *layer,
-                       Lockstep__LinearSoftmaxLossParameter__Metric metric)
+static struct ls_loss_metrics metrics_of(const struct ls_layer *layer)
 {
     const Lockstep__LinearSoftmaxLossParameter *p = param_of(layer);
-    for (size_t i = 0; i < p->n_metric; i++)
-        if (p->metric[i] == metric)
-            return true;
-    return false;
+    return (struct ls_loss_metrics){.message = layer->definition->linear_softmax_loss_param,
+                                    .metric = p->metric,
+                                    .count = p->n_metric};
 }
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
-
-/* One `metric` for each top behind the loss, and a third bottom for the one that reads it. */
-static int check_metrics(const struct ls_layer *layer, struct ls_error *error)
-{
-    const Lockstep__LinearSoftmaxLossParameter *p = param_of(layer);
-    const void *message = layer->definition->linear_softmax_loss_param;
-    const bool bytes =
-        has_metric(layer, LOCKSTEP__LINEAR_SOFTMAX_LOSS_PARAMETER__METRIC__BITS_PER_BYTE);
-    int status = 0;
-    for (int i = 0; i < layer->tops; i++)
-        if (i > 0 && layer->loss_weight[i] != 0)
-            status = ls_layer_fail(layer, error, NULL, "loss_weight", "set it to 0",
-                                   "its top '%s' has no gradient and cannot be a loss",
-                                   ls_layer_top_name(layer, i));
-    if ((int)p->n_metric != layer->tops - 1)
-        status = ls_layer_fail(
-            layer, error, message, p->n_metric > 0 ? "metric" : NULL,
-            "write metric: PERPLEXITY, BITS_PER_BYTE or ACCURACY, one for each top behind the loss",
-            "it has %d tops behind the loss, and %zu times metric", layer->tops - 1, p->n_metric);
-    if (bytes && layer->bottoms < 3)
-        status = ls_layer_fail(layer, error, message, "metric",
-                               "a text source with bytes: true has them",
-                               "BITS_PER_BYTE needs a third bottom, the bytes of each label");
-    if (!bytes && layer->bottoms > 2)
-        status = ls_layer_fail(layer, error, NULL, "bottom", "write metric: BITS_PER_BYTE",
-                               "nothing reads its third bottom, '%s'", layer->bottom[2]->name);
-    return status;
-}
 
 /* Bottom `bottom` must have a number for each position. */
 static int check_positions(const struct ls_layer *layer, struct ls_error *error, int axis,
@@ -120,6 +83,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     const Lockstep__LinearSoftmaxLossParameter *p = param_of(layer);
     const void *message = layer->definition->linear_softmax_loss_param;
     const struct ls_value *x = layer->bottom[0];
+    const struct ls_loss_metrics metrics = metrics_of(layer);
     int status = ls_layer_begin(layer, error, "loss_param"), failed;
     const int axis = ls_layer_axis(layer, error, message, "axis", p->axis, x, false);
     if (axis < 0)
@@ -128,7 +92,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
         status = ls_layer_fail(layer, error, message, p->has_num_output ? "num_output" : NULL, NULL,
                                p->has_num_output ? "num_output must be 1 to 16777216"
                                                  : "num_output is missing");
-    if ((failed = check_metrics(layer, error)))
+    if ((failed = ls_loss_check_metrics(layer, &metrics, error)))
         status = failed;
     LS_TRY(status);
     LS_ASSERT(p->num_output > 0);
@@ -147,7 +111,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
         .classes = p->num_output,
         .bias = p->bias_term,
         .bytes = layer->bottoms > 2,
-        .hits = has_metric(layer, LOCKSTEP__LINEAR_SOFTMAX_LOSS_PARAMETER__METRIC__ACCURACY),
+        .hits = ls_loss_has_metric(&metrics, LOCKSTEP__LOSS_PARAMETER__METRIC__ACCURACY),
         .figures = -1};
     return request_blobs(layer, error);
 }
@@ -173,28 +137,16 @@ static struct ls_op *emit(struct ls_layer *layer, enum ls_op_kind kind)
 static void make_metrics(struct ls_layer *layer)
 {
     struct linear_loss *state = layer->state;
-    const Lockstep__LinearSoftmaxLossParameter *p = param_of(layer);
-    if (layer->tops > 1)
-        state->attr.figures = ls_graph_record(layer->graph, LS_LINEAR_FIGURES);
-    const int first = state->attr.figures;
-    for (int top = 1; top < layer->tops && p->metric != NULL; top++) {
-        struct ls_metric metric = {.entries = 1,
-                                   .offset = first + LS_LINEAR_NATS,
-                                   .count_offset = first + LS_LINEAR_COUNT};
-        switch (p->metric[top - 1]) {
-        case LOCKSTEP__LINEAR_SOFTMAX_LOSS_PARAMETER__METRIC__BITS_PER_BYTE:
-            metric.divisor = LN2;
-            metric.count_offset = first + LS_LINEAR_BYTES;
-            break;
-        case LOCKSTEP__LINEAR_SOFTMAX_LOSS_PARAMETER__METRIC__ACCURACY:
-            metric.offset = first + LS_LINEAR_HITS;
-            break;
-        default:
-            metric.exponential = true;
-        }
-        ls_layer_make_metric(layer, top, 0);
-        ls_graph_metric(layer->graph, layer, top, metric);
-    }
+    const struct ls_loss_metrics metrics = metrics_of(layer);
+    if (layer->tops == 1)
+        return;
+    const int first = ls_graph_record(layer->graph, LS_LINEAR_FIGURES);
+    const struct ls_loss_sums sums = {.nats = first + LS_LINEAR_NATS,
+                                      .count = first + LS_LINEAR_COUNT,
+                                      .bytes = first + LS_LINEAR_BYTES,
+                                      .hits = first + LS_LINEAR_HITS};
+    state->attr.figures = first;
+    ls_loss_make_metrics(layer, &metrics, &sums);
 }
 
 static int forward(struct ls_layer *layer, struct ls_error *error)
@@ -255,7 +207,7 @@ const struct ls_layer_type ls_layer_linear_softmax_loss = {
     .bottoms_min = 2,
     .bottoms_max = 3,
     .tops_min = 1,
-    .tops_max = METRICS_MAX + 1,
+    .tops_max = LS_LOSS_METRICS_MAX + 1,
     .auto_tops = 1,
     .is_loss = true,
     .filtered = LS_FILTERED_COUNTED,

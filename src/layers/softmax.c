@@ -44,6 +44,9 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
                                     layer->bottom[0]);
     if (state->axis < 0)
         return LOCKSTEP_DEFINITION;
+    if (param != NULL && param->n_metric > 0)
+        return ls_layer_fail(layer, error, param, "metric", NULL,
+                             "metric is of SoftmaxWithLoss layers");
     return layer->bottoms > 1 ? check_mask(layer, error) : 0;
 }
 

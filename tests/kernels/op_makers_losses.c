@@ -45,6 +45,8 @@ void make_classes(struct op_scene *scene)
     if (kind == LS_OP_COUNT_LABELS) {
         scene->op.attr.loss.class_weight = scene->list;
         scene_labels(scene, label, 0, classes - 1);
+        if (scene_draw(scene, 0, 1))
+            scene_in(scene, label, 0, 9);
         return;
     }
     const bool probabilities =

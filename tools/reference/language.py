@@ -9,6 +9,17 @@ import math
 import torch
 
 
+def figures(metrics, scores, picked, counted, nats, numbers):
+    """What each metric is, of rows of scores and the classes picked in them."""
+    best = (scores >= scores.gather(1, picked[:, None])).sum(1).eq(1) & counted
+    known = {
+        "PERPLEXITY": lambda: torch.exp(nats.sum() / counted.sum()),
+        "BITS_PER_BYTE": lambda: nats.sum() / math.log(2) / (numbers.reshape(-1) * counted).sum(),
+        "ACCURACY": lambda: best.to(scores.dtype).sum() / counted.sum(),
+    }
+    return [known[name]().detach() for name in metrics]
+
+
 def linear_softmax_loss(layer, x, parameters, net):
     import layers  # which imports this file
 
@@ -27,13 +38,8 @@ def linear_softmax_loss(layer, x, parameters, net):
         loss = layers.cross_entropy(layer, scores[:, :, None], label, outer)
     else:
         loss = nats.sum() / layers.normalizer(layer, "VALID", outer, int(counted.sum()), outer)
-    figures = {
-        "PERPLEXITY": lambda: torch.exp(nats.sum() / counted.sum()),
-        "BITS_PER_BYTE": lambda: nats.sum() / math.log(2) / (x[2].reshape(-1) * counted).sum(),
-        "ACCURACY": lambda: ((scores >= scores.gather(1, picked[:, None])).sum(1).eq(1) & counted)
-        .to(scores.dtype).sum() / counted.sum(),
-    }
-    return [loss] + [figures[name]().detach() for name in p.all("metric")]
+    numbers = x[2] if len(x) > 2 else None
+    return [loss] + figures(p.all("metric"), scores, picked, counted, nats, numbers)
 
 
 def linear_softmax_loss_shapes(layer, x):

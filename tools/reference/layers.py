@@ -330,7 +330,14 @@ def softmax_loss(layer, x, parameters, net):
     mine = prob.gather(1, picked[:, None, :])[:, 0, :]
     terms = -torch.log(torch.clamp(mine, min=FLT_MIN)) * counted
     divisor = normalizer(layer, "VALID", outer * inner, int(counted.sum()), outer)
-    return [terms.sum() / divisor, prob.reshape(x[0].shape), terms.reshape(x[1].shape)]
+    loss = terms.sum() / divisor
+    metrics = layer.sub("softmax_param").all("metric")
+    if metrics:
+        rows = scores.transpose(1, 2).flatten(0, 1)
+        numbers = x[2] if len(x) > 2 else None
+        flat = [value.reshape(-1) for value in (picked, counted, terms)]
+        return [loss] + language.figures(metrics, rows, *flat, numbers)
+    return [loss, prob.reshape(x[0].shape), terms.reshape(x[1].shape)]
 
 
 def sigmoid_cross_entropy_loss(layer, x, parameters, net):

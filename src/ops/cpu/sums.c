@@ -28,6 +28,17 @@ static int sum_backward_run(const struct ls_prepared *prepared, void *local, voi
     return 0;
 }
 
+/* The numbers of labels that count. */
+static double sum_numbers(const struct ls_loss_attr *attr, const float *label, const float *numbers,
+                          size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!ls_label_ignored(label[i], attr->has_ignore, attr->ignore_label))
+            sum += (double)numbers[i];
+    return sum;
+}
+
 static int count_run(const struct ls_prepared *prepared, void *local, void *const *in,
                      void *const *out, void *scratch, const struct ls_context *context)
 {
@@ -37,6 +48,10 @@ static int count_run(const struct ls_prepared *prepared, void *local, void *cons
     const float *label = in[0];
     size_t n = ls_value_elements(op->input[0]), ignored = 0;
     double weights = 0;
+    if (op->inputs > 1) {
+        context->partials[attr->metric_offset] += sum_numbers(attr, label, in[1], n);
+        return 0;
+    }
     for (size_t i = 0; i < n; i++) {
         if (ls_label_ignored(label[i], attr->has_ignore, attr->ignore_label)) {
             ignored++;

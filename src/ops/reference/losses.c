@@ -200,9 +200,12 @@ static void count_labels(const struct ls_call *call)
 {
     const struct ls_loss_attr *attr = &call->op->attr.loss;
     const bool weights = attr->normalization == LS_NORM_WEIGHTS;
+    const float *numbers = call->op->inputs > 1 ? call->in[1] : NULL;
     for (int64_t i = 0; i < ls_size(call->op->input[0]); i++) {
         const int64_t class = class_at(call, i, attr->classes);
-        if (weights ? class >= 0 : class != -2)
+        if (numbers != NULL)
+            call->context->partials[attr->metric_offset] += class != -2 ? (double)numbers[i] : 0;
+        else if (weights ? class >= 0 : class != -2)
             call->context->partials[attr->metric_offset] +=
                 weights ? ls_loss_weight(attr, class) : 1;
     }

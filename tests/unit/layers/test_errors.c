@@ -73,6 +73,28 @@ static const struct error_case cases[] = {
     {LAYER("LinearSoftmaxLoss") XL
      "linear_softmax_loss_param { num_output: 5 } loss_param { label_smoothing: 1 }",
      "4x3x2 4x3", "l: label_smoothing 1 must be at least 0 and below 1", NULL},
+    {LAYER("SoftmaxWithLoss") XL "softmax_param { metric: ACCURACY }", "4x3 4",
+     "l: it has 0 tops behind the loss, and 1 times metric", NULL},
+    {LAYER("SoftmaxWithLoss") XL "top: 'z' top: 'u' softmax_param { metric: PERPLEXITY }", "4x3 4",
+     "l: it has 2 tops behind the loss, and 1 times metric", NULL},
+    {LAYER("SoftmaxWithLoss") XL "top: 'z' top: 'u' top: 'v'", "4x3 4",
+     "l: it has 4 tops; without softmax_param.metric there are the loss, the probabilities and the "
+     "losses of positions",
+     NULL},
+    {LAYER("SoftmaxWithLoss") XL "top: 'z' softmax_param { metric: BITS_PER_BYTE }", "4x3 4",
+     "l: BITS_PER_BYTE needs a third bottom, the bytes of each label", NULL},
+    {LAYER("SoftmaxWithLoss") XLS "top: 'z' softmax_param { metric: BITS_PER_BYTE }", "4x3x2 4x2 4",
+     "l: there must be a number of bytes for each label, but 'l' is 4 2 (8), and 's' is 4 (4)",
+     NULL},
+    {LAYER("SoftmaxWithLoss") XLS, "4x3 4 4", "l: nothing reads its third bottom, 's'", NULL},
+    {LAYER("SoftmaxWithLoss") XL
+     "top: 'z' loss_weight: 1 loss_weight: 1 softmax_param { metric: PERPLEXITY }",
+     "4x3 4", "l: its top 'z' has no gradient and cannot be a loss", NULL},
+    {LAYER("SoftmaxWithLoss") XL
+     "top: 'z' softmax_param { metric: PERPLEXITY } loss_param { label_smoothing: 0.1 }",
+     "4x3 4", "l: metric is of the plain loss, without label_smoothing and class_weight", NULL},
+    {LAYER("Softmax") XY "softmax_param { metric: PERPLEXITY }", "4x3",
+     "l: metric is of SoftmaxWithLoss layers", NULL},
     {LAYER("EmbeddingBag") XY, "4x3", "l: num_output is missing", NULL},
     {LAYER("EmbeddingBag") XY "embedding_bag_param { num_output: 2 input_dim: 16777217 }", "4x3",
      "l: input_dim must be 1 to 16777216", NULL},

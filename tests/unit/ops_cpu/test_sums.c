@@ -70,6 +70,27 @@ static void test_count_weights(void **state)
     own_free(own);
 }
 
+/* The numbers of labels that count, whatever those of others are. */
+static void test_count_numbers(void **state)
+{
+    (void)state;
+    static const float labels[6] = {0, 255, 2, 7, 255, 1};
+    static const float numbers[6] = {1, NAN, 3, 16777216, 4, 1};
+    const struct ls_shape shape = {2, {3, 2}};
+    struct own *own = own_new(&ls_kernel_count_labels);
+    struct ls_value *label = own_in(own, &shape, 1, 1), *number = own_in(own, &shape, 1, 1);
+    memcpy(own->plain[label->index], labels, sizeof labels);
+    memcpy(own->plain[number->index], numbers, sizeof numbers);
+    own->op.attr.loss = (struct ls_loss_attr){.normalization = LS_NORM_VALID,
+                                              .has_ignore = true,
+                                              .ignore_label = 255,
+                                              .classes = 3,
+                                              .metric_offset = 2};
+    own_run(own, &ls_layout_plain);
+    assert_true(own->partials[2] == 16777221.0);
+    own_free(own);
+}
+
 static void test_count_labels(void **state)
 {
     (void)state;
@@ -123,6 +144,7 @@ int main(void)
         cmocka_unit_test(test_sum_loss),
         cmocka_unit_test(test_count_labels),
         cmocka_unit_test(test_count_weights),
+        cmocka_unit_test(test_count_numbers),
         cmocka_unit_test(test_accumulate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
