@@ -5,21 +5,13 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 
 size_t ls_character_size(const char *text, size_t length)
 {
-    const unsigned char *bytes = (const unsigned char *)text;
-    const size_t size = length == 0           ? 0
-                        : bytes[0] < 0x80     ? 1
-                        : bytes[0] >> 5 == 6  ? 2
-                        : bytes[0] >> 4 == 14 ? 3
-                        : bytes[0] >> 3 == 30 ? 4
-                                              : 0;
-    if (size == 0 || size > length)
+    size_t size;
+    if (length == 0 || ls_utf8_read((const unsigned char *)text, length, &size) < 0)
         return 0;
-    for (size_t i = 1; i < size; i++)
-        if (bytes[i] >> 6 != 2)
-            return 0;
     return size;
 }
 
@@ -30,16 +22,6 @@ static int digit(char c)
     static const char digits[] = "0123456789ABCDEF";
     const char *found = c != '\0' ? strchr(digits, c) : NULL;
     return found != NULL ? (int)(found - digits) : -1;
-}
-
-static void put_code(uint32_t code, struct ls_character *character)
-{
-    const unsigned char size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (unsigned char i = size; i-- > 1; code >>= 6)
-        character->bytes[i] = (char)(0x80 | (code & 0x3f));
-    character->bytes[0] = (char)(first[size] | code);
-    character->length = size;
 }
 
 /* "\u{2028}": the digits in braces. */
@@ -55,7 +37,7 @@ static bool read_code(const char *name, size_t length, struct ls_character *char
     }
     if (code > 0x10ffff)
         return false;
-    put_code(code, character);
+    character->length = (unsigned char)ls_utf8_write(code, character->bytes);
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* Scanning JSON. See base/json.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/json.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -61,28 +62,6 @@ static int take_hex(struct ls_json *json)
     return value;
 }
 
-static void add_utf8(struct ls_text *out, uint32_t code)
-{
-    unsigned char bytes[4];
-    size_t length;
-    if (code < 0x80) {
-        bytes[0] = (unsigned char)code;
-        length = 1;
-    } else if (code < 0x800) {
-        bytes[0] = (unsigned char)(0xc0 | code >> 6);
-        length = 2;
-    } else if (code < 0x10000) {
-        bytes[0] = (unsigned char)(0xe0 | code >> 12);
-        length = 3;
-    } else {
-        bytes[0] = (unsigned char)(0xf0 | code >> 18);
-        length = 4;
-    }
-    for (size_t i = 1; i < length; i++)
-        bytes[i] = (unsigned char)(0x80 | (code >> (6 * (length - 1 - i)) & 0x3f));
-    ls_text_add_bytes(out, bytes, length);
-}
-
 /* The character of "\uXXXX", or of two of them that form a surrogate pair. */
 static bool take_unicode(struct ls_json *json, struct ls_text *out)
 {
@@ -94,7 +73,7 @@ static bool take_unicode(struct ls_json *json, struct ls_text *out)
     if (high >= 0xdc00 && high <= 0xdfff)
         return fail(json, "half of a surrogate pair");
     if (high < 0xd800 || high > 0xdbff) {
-        add_utf8(out, (uint32_t)high);
+        ls_utf8_add(out, (uint32_t)high);
         return true;
     }
     if (json->size - json->at < 6 || memcmp(json->text + json->at, "\\u", 2) != 0)
@@ -103,7 +82,7 @@ static bool take_unicode(struct ls_json *json, struct ls_text *out)
     int low = take_hex(json);
     if (low < 0xdc00 || low > 0xdfff)
         return fail(json, "half of a surrogate pair");
-    add_utf8(out, 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00));
+    ls_utf8_add(out, 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00));
     return true;
 }
 
@@ -162,36 +141,5 @@ bool ls_json_integer(struct ls_json *json, int64_t *value)
     if (json->at == begin || (json->text[begin] == '0' && json->at > begin + 1))
         return fail(json, "a whole number of zero or more was expected");
     *value = number;
-    return true;
-}
-
-/* The second byte's range excludes overlong forms, surrogates and what lies beyond U+10FFFF. */
-size_t ls_utf8_length(const char *bytes, size_t room)
-{
-    const unsigned char *p = (const unsigned char *)bytes;
-    if (p[0] < 0x80)
-        return p[0] != 0;
-    size_t length = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-    if (p[0] < 0xc2 || p[0] > 0xf4 || room < length)
-        return 0;
-    unsigned char low = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned char high = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
-    if (p[1] < low || p[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    return length;
-}
-
-bool ls_utf8_valid(const char *bytes, size_t length)
-{
-    for (size_t at = 0; at < length;) {
-        size_t step = ls_utf8_length(bytes + at, length - at);
-        if (step == 0)
-            return false;
-        at += step;
-    }
     return true;
 }

@@ -33,10 +33,4 @@ bool ls_json_integer(struct ls_json *json, int64_t *value);
 /* True when nothing but white space is left. */
 bool ls_json_end(struct ls_json *json);
 
-/* Whether `length` bytes are UTF-8 without overlong forms, surrogates or NUL. */
-bool ls_utf8_valid(const char *bytes, size_t length);
-/* The length of the UTF-8 character at `bytes`, of which `room` exist, at least 1; 0 if it is none,
- * or NUL. */
-size_t ls_utf8_length(const char *bytes, size_t room);
-
 #endif

@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "data/token_windows.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 #include "data/vocabulary.h"
 
 enum {

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 int ls_fail_utf8(const char *path, uint64_t offset, struct ls_error *error)
 {

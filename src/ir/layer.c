@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ir/op_type.h"
 
@@ -45,10 +46,14 @@ const char *ls_layer_place(const struct ls_layer *layer, const void *message, co
                            char buffer[LS_PLACE_SIZE])
 {
     const struct ls_definition *definition = layer->graph != NULL ? layer->graph->definition : NULL;
-    if (definition != NULL)
-        return ls_place(definition, message != NULL ? message : layer->definition, field, buffer,
-                        LS_PLACE_SIZE);
-    snprintf(buffer, LS_PLACE_SIZE, "layer '%s'", layer->name);
+    if (definition == NULL) {
+        snprintf(buffer, LS_PLACE_SIZE, "layer '%s'", layer->name);
+        return buffer;
+    }
+    ls_place(definition, message != NULL ? message : layer->definition, field, buffer,
+             LS_PLACE_SIZE);
+    if (message != NULL && strcmp(buffer, definition->file) == 0) /* defaults stand nowhere */
+        ls_place(definition, layer->definition, NULL, buffer, LS_PLACE_SIZE);
     return buffer;
 }
 

@@ -19,4 +19,12 @@ int ls_activation_check(const struct ls_layer *layer, struct ls_error *error, co
 int ls_activation_log_base(const struct ls_layer *layer, struct ls_error *error,
                            const void *message, float base, double *logarithm);
 
+/* The fields of struct ls_layer_type that such a type has beside its own; one that differs in any
+ * writes all of them. */
+#define LS_ACTIVATION_TYPE                                                                         \
+    .state_size = sizeof(struct ls_activation_attr), .bottoms_min = 1, .bottoms_max = 1,           \
+    .tops_min = 1, .tops_max = 1, .filtered = LS_FILTERED_HANDED_ON,                               \
+    .forward = ls_activation_forward, .backward = ls_activation_backward,                          \
+    .cost = ls_activation_cost
+
 #endif

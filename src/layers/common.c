@@ -298,8 +298,7 @@ void ls_layer_emit_view(struct ls_layer *layer, const struct ls_shape *shape, in
 int ls_layer_view_backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
-    struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[0]);
-    ls_layer_emit_gradient(layer, 0, LS_OP_VIEW, &dy, 1);
+    ls_layer_emit_back(layer, LS_OP_VIEW);
     return 0;
 }
 
@@ -314,6 +313,14 @@ struct ls_op *ls_layer_emit_gradient(struct ls_layer *layer, int bottom, enum ls
     ls_op_out(graph, op, dx);
     ls_graph_add_gradient(graph, layer->bottom[bottom], dx);
     return op;
+}
+
+struct ls_op *ls_layer_emit_back(struct ls_layer *layer, enum ls_op_kind kind)
+{
+    if (!layer->propagate[0] || layer->top[0] == layer->bottom[0])
+        return NULL;
+    struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[0]);
+    return ls_layer_emit_gradient(layer, 0, kind, &dy, 1);
 }
 
 /* ---- Cost ------------------------------------------------------------------------------------ */

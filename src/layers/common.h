@@ -71,6 +71,9 @@ struct ls_op *ls_layer_emit_top(struct ls_layer *layer, enum ls_op_kind kind,
                                 const struct ls_shape *shape);
 /* The same, where the shape is that of the bottom. */
 struct ls_op *ls_layer_emit_map(struct ls_layer *layer, enum ls_op_kind kind);
+/* The gradient of the bottom, kind(gradient of top 0), of layers with one of each. NULL: no memory,
+ * or none is wanted, since nothing learns or the top is the bottom. */
+struct ls_op *ls_layer_emit_back(struct ls_layer *layer, enum ls_op_kind kind);
 /* Emits top 0: the elements of bottom 0 in their order, under another shape, with samples along
  * `sample_axis` (-1: none) of `rows` rows each. */
 void ls_layer_emit_view(struct ls_layer *layer, const struct ls_shape *shape, int sample_axis,

@@ -120,10 +120,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct crop *state = layer->state;
-    if (same(layer) || !layer->propagate[0])
-        return 0; /* one value, or no gradient is wanted */
-    struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[0]);
-    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_CROP_BACKWARD, &dy, 1);
+    struct ls_op *op = ls_layer_emit_back(layer, LS_OP_CROP_BACKWARD);
     if (op != NULL)
         op->attr.crop = state->attr;
     return 0;

@@ -71,8 +71,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct im2col *state = layer->state;
-    struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[0]);
-    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_COL2IM, &dy, 1);
+    struct ls_op *op = ls_layer_emit_back(layer, LS_OP_COL2IM);
     if (op != NULL)
         op->attr.window = state->window;
     return 0;

@@ -141,10 +141,10 @@ static void make_metrics(struct ls_layer *layer)
     if (layer->tops == 1)
         return;
     const int first = ls_graph_record(layer->graph, LS_LINEAR_FIGURES);
-    const struct ls_loss_sums sums = {.nats = first + LS_LINEAR_NATS,
-                                      .count = first + LS_LINEAR_COUNT,
-                                      .bytes = first + LS_LINEAR_BYTES,
-                                      .hits = first + LS_LINEAR_HITS};
+    const struct ls_metric_sums sums = {.nats = first + LS_LINEAR_NATS,
+                                        .count = first + LS_LINEAR_COUNT,
+                                        .bytes = first + LS_LINEAR_BYTES,
+                                        .hits = first + LS_LINEAR_HITS};
     state->attr.figures = first;
     ls_loss_make_metrics(layer, &metrics, &sums);
 }

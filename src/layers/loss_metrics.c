@@ -51,12 +51,11 @@ int ls_loss_check_metrics(const struct ls_layer *layer, const struct ls_loss_met
 }
 
 void ls_loss_make_metrics(struct ls_layer *layer, const struct ls_loss_metrics *metrics,
-                          const struct ls_loss_sums *sums)
+                          const struct ls_metric_sums *sums)
 {
     LS_ASSERT((int)metrics->count < layer->tops);
     for (size_t i = 0; i < metrics->count; i++) {
-        struct ls_metric metric = {
-            .entries = 1, .offset = sums->nats, .count_offset = sums->count};
+        struct ls_metric metric = {.entries = 1, .offset = sums->nats, .count_offset = sums->count};
         switch (metrics->metric[i]) {
         case LOCKSTEP__LOSS_PARAMETER__METRIC__BITS_PER_BYTE:
             metric.divisor = LN2;

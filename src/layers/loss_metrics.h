@@ -23,7 +23,7 @@ struct ls_loss_metrics {
 };
 
 /* Where the sums are in the record of a micro-batch; those that no metric needs: anywhere. */
-struct ls_loss_sums {
+struct ls_metric_sums {
     int nats, count, bytes, hits;
 };
 
@@ -36,6 +36,6 @@ int ls_loss_check_metrics(const struct ls_layer *layer, const struct ls_loss_met
 
 /* Makes the tops. */
 void ls_loss_make_metrics(struct ls_layer *layer, const struct ls_loss_metrics *metrics,
-                          const struct ls_loss_sums *sums);
+                          const struct ls_metric_sums *sums);
 
 #endif

@@ -153,7 +153,7 @@ static int emit_hits(struct ls_layer *layer)
 static void make_metrics(struct ls_layer *layer, const struct ls_loss_metrics *metrics)
 {
     const struct ls_loss_attr *attr = &((const struct softmax_loss *)layer->state)->loss.attr;
-    struct ls_loss_sums sums = {.nats = attr->metric_offset, .count = attr->metric_offset + 1};
+    struct ls_metric_sums sums = {.nats = attr->metric_offset, .count = attr->metric_offset + 1};
     if (attr->normalization != LS_NORM_VALID)
         sums.count = emit_count(layer, NULL);
     if (ls_loss_has_metric(metrics, LOCKSTEP__LOSS_PARAMETER__METRIC__BITS_PER_BYTE))
@@ -172,8 +172,8 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     const int tops = metrics.count > 0 ? 1 : layer->tops; /* those of Caffe and R-FCN */
     (void)error;
     ls_loss_begin(layer, &state->loss);
-    state->prob = tops > 1 ? ls_layer_make_top(layer, 1, &x->shape, x)
-                                  : ls_layer_make_side(layer, "prob", x);
+    state->prob =
+        tops > 1 ? ls_layer_make_top(layer, 1, &x->shape, x) : ls_layer_make_side(layer, "prob", x);
     struct ls_op *op = ls_graph_op(graph, LS_OP_SOFTMAX_LOSS);
     ls_op_in(graph, op, x);
     ls_op_in(graph, op, state->loss.in[1]);

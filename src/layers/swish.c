@@ -17,14 +17,6 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
 const struct ls_layer_type ls_layer_swish = {
     .type = "Swish",
     .parameter = "swish_param",
-    .state_size = sizeof(struct ls_activation_attr),
-    .bottoms_min = 1,
-    .bottoms_max = 1,
-    .tops_min = 1,
-    .tops_max = 1,
-    .filtered = LS_FILTERED_HANDED_ON,
     .setup = setup,
-    .forward = ls_activation_forward,
-    .backward = ls_activation_backward,
-    .cost = ls_activation_cost,
+    LS_ACTIVATION_TYPE,
 };

@@ -49,8 +49,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct tile *state = layer->state;
-    struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[0]);
-    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_TILE_BACKWARD, &dy, 1);
+    struct ls_op *op = ls_layer_emit_back(layer, LS_OP_TILE_BACKWARD);
     if (op != NULL)
         op->attr.tile = state->attr;
     return 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "schema/lex.h"
 
 /* The digit that a character stands for, or 99. */
@@ -109,26 +110,6 @@ static void add_byte(struct ls_text *out, uint32_t byte)
     ls_text_add_bytes(out, &c, 1);
 }
 
-/* A Unicode character as UTF-8. */
-static void add_utf8(struct ls_text *out, uint32_t code)
-{
-    if (code < 0x80) {
-        add_byte(out, code);
-    } else if (code < 0x800) {
-        add_byte(out, 0xc0 | code >> 6);
-        add_byte(out, 0x80 | (code & 0x3f));
-    } else {
-        if (code < 0x10000) {
-            add_byte(out, 0xe0 | code >> 12);
-        } else {
-            add_byte(out, 0xf0 | code >> 18);
-            add_byte(out, 0x80 | (code >> 12 & 0x3f));
-        }
-        add_byte(out, 0x80 | (code >> 6 & 0x3f));
-        add_byte(out, 0x80 | (code & 0x3f));
-    }
-}
-
 /* Halves of a character of UTF-16: 0xd800.. first, 0xdc00.. second. */
 static bool is_surrogate(uint32_t code, uint32_t first)
 {
@@ -150,7 +131,7 @@ static const char *unicode_escape(const char **at, const char *end, int digits, 
     }
     if (code > 0x10ffff || is_surrogate(code, 0xd800) || is_surrogate(code, 0xdc00))
         return "an escape that is not a Unicode character";
-    add_utf8(out, code);
+    ls_utf8_add(out, code);
     return NULL;
 }
 

@@ -11,8 +11,8 @@
 #include "base/atomic_file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "snapshot/archive_layout.h"
-#include "base/json.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files hold numbers as memory does");
 

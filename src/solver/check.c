@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/json.h"
+#include "base/utf8.h"
 #include "engine/pass.h"
 #include "ir/layer.h"
 #include "snapshot/weights.h"

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/heap.h"
 #include "base/memory.h"
-#include "text/characters.h"
+#include "base/utf8.h"
 #include "text/model.h"
 
 /* ---- Merges ---------------------------------------------------------------------------------- */

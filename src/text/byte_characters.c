@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "text/characters.h"
+#include "base/utf8.h"
 
 static bool stands_for_itself(uint32_t byte)
 {

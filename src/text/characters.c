@@ -1,53 +1,8 @@
-/* Characters of UTF-8 and what they are. See text/characters.h.
+/* What characters are. See text/characters.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "text/characters.h"
 
 #include <utf8proc.h>
-
-#include "base/json.h"
-
-size_t ls_utf8_valid_length(const char *text, size_t length)
-{
-    size_t at = 0;
-    while (at < length) {
-        const size_t size = text[at] != '\0' ? ls_utf8_length(text + at, length - at) : 1;
-        if (size == 0)
-            break;
-        at += size;
-    }
-    return at;
-}
-
-size_t ls_utf8_step(char first)
-{
-    const unsigned char byte = (unsigned char)first;
-    return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-}
-
-uint32_t ls_utf8_take(const char *text, size_t *at)
-{
-    const unsigned char *p = (const unsigned char *)text + *at;
-    const size_t size = ls_utf8_step(text[*at]);
-    *at += size;
-    switch (size) {
-    case 1:
-        return p[0];
-    case 2:
-        return (uint32_t)(p[0] & 0x1f) << 6 | (p[1] & 0x3f);
-    case 3:
-        return (uint32_t)(p[0] & 0x0f) << 12 | (uint32_t)(p[1] & 0x3f) << 6 | (p[2] & 0x3f);
-    default:
-        return (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3f) << 12 |
-               (uint32_t)(p[2] & 0x3f) << 6 | (p[3] & 0x3f);
-    }
-}
-
-void ls_utf8_add(struct ls_text *out, uint32_t character)
-{
-    utf8proc_uint8_t bytes[4];
-    const utf8proc_ssize_t size = utf8proc_encode_char((utf8proc_int32_t)character, bytes);
-    ls_text_add_bytes(out, bytes, (size_t)size);
-}
 
 bool ls_is_space(uint32_t c)
 {

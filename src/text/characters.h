@@ -1,22 +1,12 @@
-/* Characters of UTF-8 and what they are.
+/* What characters are.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TEXT_CHARACTERS_H
 #define LS_TEXT_CHARACTERS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/text.h"
-
-/* Where a text stops being UTF-8 (NUL is a character like others); `length` if it is all. */
-size_t ls_utf8_valid_length(const char *text, size_t length);
-
-/* The character at *at of a text that is UTF-8; *at moves behind it. */
-uint32_t ls_utf8_take(const char *text, size_t *at);
-/* Bytes of the character that begins with this one. */
-size_t ls_utf8_step(char first);
-void ls_utf8_add(struct ls_text *out, uint32_t character);
 
 /* Unicode's White_Space. */
 bool ls_is_space(uint32_t character);

@@ -3,9 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/utf8.h"
 #include "text/byte_characters.h"
-#include "text/characters.h"
 #include "text/tokenizer.h"
 
 uint32_t ls_tokenizer_size(const struct ls_tokenizer *tokenizer)

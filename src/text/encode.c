@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "text/characters.h"
 
 struct ls_encoder *ls_encoder_new(const struct ls_tokenizer *tokenizer)

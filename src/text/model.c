@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "text/characters.h"
+#include "base/utf8.h"
 
 bool ls_ids_add(struct ls_ids *ids, uint32_t id)
 {

@@ -6,6 +6,7 @@
 #include <utf8proc.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "text/characters.h"
 
 void ls_normal_room_free(struct ls_normal_room *room)

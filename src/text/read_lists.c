@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "text/read.h"
 
 /* The path of a file beside another one; owned by the caller. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "text/characters.h"
+#include "base/utf8.h"
 #include "text/read.h"
 
 enum { DEPTH_MAX = 8 /* sequences in sequences */ };

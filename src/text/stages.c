@@ -1,5 +1,6 @@
 /* Stages: a text is cut into pieces, these into smaller ones, and the last become tokens.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/utf8.h"
 #include "text/byte_characters.h"
 #include "text/characters.h"
 #include "text/encode.h"

@@ -21,8 +21,8 @@
 
 #include "base/atomic_file.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "snapshot/archive_layout.h"
 #include "solver/checkpoint.h"
 #include "solver/diff.h"

@@ -108,6 +108,30 @@ trial_source(struct ls_source **source, struct ls_error *error, const char *form
     return status;
 }
 
+/* Opens a source of a backend, which these fields of data_param must make possible. */
+static inline struct ls_source *trial_source_opens(const char *backend, const char *fields)
+{
+    struct ls_source *source;
+    struct ls_error *error = calloc(1, sizeof *error);
+    if (trial_source(&source, error, "data_param { backend: %s %s }", backend, fields) != 0)
+        fail_msg("%s\n%s", trial_text(error), fields);
+    free(error);
+    return source;
+}
+
+/* The same, which must fail with this status and these words. */
+static inline void trial_source_fails(const char *backend, const char *fields, int status,
+                                      const char *words)
+{
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_source *source;
+    assert_int_equal(trial_source(&source, error, "data_param { backend: %s %s }", backend, fields),
+                     status);
+    assert_null(source);
+    assert_says(error, words);
+    free(error);
+}
+
 /* Fetches a sample's first two tensors, of pictures the image and the label. */
 static inline int trial_fetch(struct ls_reader *reader, int64_t ordinal, float *sample,
                               float *label, struct ls_error *error)

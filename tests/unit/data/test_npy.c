@@ -7,17 +7,6 @@
 #include "data_trial.h"
 #include "support/npy_files.h"
 
-static void must_fail(const char *fields, int status, const char *words)
-{
-    struct ls_error *error = calloc(1, sizeof *error);
-    struct ls_source *source;
-    assert_int_equal(trial_source(&source, error, "data_param { backend: NPY %s }", fields),
-                     status);
-    assert_null(source);
-    assert_says(error, words);
-    free(error);
-}
-
 /* Bytes as numpy.save(file, numpy.array([[1, 2, 3], [4, 5, 6]], '<f4')) writes them (NumPy 2.4). */
 static const char written_by_numpy[] =
     "\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
@@ -176,10 +165,10 @@ static void wrong_fields_are_refused(void **state)
         ls_definition_free(layer);
     }
     free(error);
-    must_fail("", LOCKSTEP_DEFINITION, "data of backend NPY needs a source");
+    trial_source_fails("NPY", "", LOCKSTEP_DEFINITION, "data of backend NPY needs a source");
     snprintf(two, sizeof two, "source: '%s' source: '%s'", a, ls_test_path("other.npy"));
     write_npy(ls_test_path("other.npy"), "<f4", "(4, 1)", written_by_numpy, 16);
-    must_fail(two, LOCKSTEP_DATA, "other.npy: has 4 records, but '");
+    trial_source_fails("NPY", two, LOCKSTEP_DATA, "other.npy: has 4 records, but '");
 }
 
 /* ---- Damage ---- */
@@ -193,15 +182,17 @@ static void truncated_files_are_refused(void **state)
     snprintf(field, sizeof field, "source: '%s'", path);
     for (size_t size = 0; size < sizeof written_by_numpy - 1; size++) {
         ls_test_write(path, written_by_numpy, size);
-        must_fail(field, LOCKSTEP_DATA,
-                  size < 10    ? (size == 0 ? "cut.npy: is empty" : "cut.npy: is no .npy file")
-                  : size < 128 ? "cut.npy: is cut off in its header"
-                               : "cut.npy: is cut off: ");
+        trial_source_fails("NPY", field, LOCKSTEP_DATA,
+                           size < 10
+                               ? (size == 0 ? "cut.npy: is empty" : "cut.npy: is no .npy file")
+                           : size < 128 ? "cut.npy: is cut off in its header"
+                                        : "cut.npy: is cut off: ");
     }
     char *longer = malloc(sizeof written_by_numpy);
     memcpy(longer, written_by_numpy, sizeof written_by_numpy);
     ls_test_write(path, longer, sizeof written_by_numpy);
-    must_fail(field, LOCKSTEP_DATA, "has something behind its end: 25 bytes of numbers where 24");
+    trial_source_fails("NPY", field, LOCKSTEP_DATA,
+                       "has something behind its end: 25 bytes of numbers where 24");
     free(longer);
 }
 
@@ -248,14 +239,15 @@ static void headers_are_not_believed(void **state)
         size_t size;
         char *file = npy_bytes(bad[i].dict, written_by_numpy + 128, 24, &size);
         ls_test_write(path, file, size);
-        must_fail(field, LOCKSTEP_DATA, bad[i].words);
+        trial_source_fails("NPY", field, LOCKSTEP_DATA, bad[i].words);
         free(file);
     }
     char version[sizeof written_by_numpy];
     memcpy(version, written_by_numpy, sizeof version);
     version[6] = 4;
     ls_test_write(path, version, sizeof version - 1);
-    must_fail(field, LOCKSTEP_DATA, "is a .npy file of version 4.0; 1.0, 2.0 and 3.0 are read");
+    trial_source_fails("NPY", field, LOCKSTEP_DATA,
+                       "is a .npy file of version 4.0; 1.0, 2.0 and 3.0 are read");
 }
 
 /* Versions 2.0 and 3.0 have a longer length. */

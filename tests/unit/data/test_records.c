@@ -13,17 +13,6 @@ enum { COUNT = 7 };
 /* Lengths of the records; record i of `tokens` has the numbers 10 i, 10 i + 1 and so on. */
 static const int32_t lengths[COUNT] = {3, 5, 0, 8, 2, 4, 1};
 
-static void must_fail(const char *fields, int status, const char *words)
-{
-    struct ls_error *error = calloc(1, sizeof *error);
-    struct ls_source *source;
-    assert_int_equal(trial_source(&source, error, "data_param { backend: RECORDS %s }", fields),
-                     status);
-    assert_null(source);
-    assert_says(error, words);
-    free(error);
-}
-
 static void write_all(void)
 {
     uint16_t tokens[64];
@@ -235,7 +224,7 @@ static void damaged_files_are_refused(void **state)
         write_npy(ls_test_path("tokens.offsets.npy"), cases[i].descr, cases[i].shape,
                   cases[i].numbers, cases[i].bytes);
         snprintf(fields, sizeof fields, "%s", sources(all));
-        must_fail(fields, LOCKSTEP_DATA, cases[i].words);
+        trial_source_fails("RECORDS", fields, LOCKSTEP_DATA, cases[i].words);
     }
 }
 
@@ -259,20 +248,22 @@ static void options_that_do_not_fit_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(fields, sizeof fields, "%s %s", sources(cases[i].fixed ? all : ragged),
                  cases[i].more);
-        must_fail(fields, LOCKSTEP_DEFINITION, cases[i].words);
+        trial_source_fails("RECORDS", fields, LOCKSTEP_DEFINITION, cases[i].words);
     }
-    must_fail(sources((const char *const[]){"tokens.offsets.npy", NULL}), LOCKSTEP_DEFINITION,
-              "there are offsets, and no arrays");
-    must_fail(sources((const char *const[]){"label.npy", "tokens.offsets.npy", NULL}),
-              LOCKSTEP_DATA, "has the offsets of tokens.npy, which is no source");
-    must_fail(sources((const char *const[]){"tokens.npy", "label.npy", NULL}), LOCKSTEP_DATA,
-              "has 7 records, but");
+    trial_source_fails("RECORDS", sources((const char *const[]){"tokens.offsets.npy", NULL}),
+                       LOCKSTEP_DEFINITION, "there are offsets, and no arrays");
+    trial_source_fails("RECORDS",
+                       sources((const char *const[]){"label.npy", "tokens.offsets.npy", NULL}),
+                       LOCKSTEP_DATA, "has the offsets of tokens.npy, which is no source");
+    trial_source_fails("RECORDS", sources((const char *const[]){"tokens.npy", "label.npy", NULL}),
+                       LOCKSTEP_DATA, "has 7 records, but");
     snprintf(fields, sizeof fields, "source: '%s' records_param { window: 4 }",
              ls_test_path("label.npy"));
-    must_fail(fields, LOCKSTEP_DEFINITION, "all records have one length");
+    trial_source_fails("RECORDS", fields, LOCKSTEP_DEFINITION, "all records have one length");
     snprintf(fields, sizeof fields, "%s records_param { lengths: PACK window: 7 }",
              sources(ragged));
-    must_fail(fields, LOCKSTEP_DATA, "record 3: it has 8 steps, and a window 7");
+    trial_source_fails("RECORDS", fields, LOCKSTEP_DATA,
+                       "record 3: it has 8 steps, and a window 7");
     struct ls_definition *layer =
         trial_layer("name: 'd' type: 'Data' top: 'x' data_param { backend: NPY source: '%s' tensor "
                     "{ pad: 1 } }",

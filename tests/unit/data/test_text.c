@@ -4,65 +4,11 @@
 
 #include "data/reader.h"
 #include "data/samples.h"
-#include "data/utf8.h"
 #include "data_trial.h"
-
-static void must_fail(const char *fields, int status, const char *words)
-{
-    struct ls_error *error = calloc(1, sizeof *error);
-    struct ls_source *source;
-    assert_int_equal(trial_source(&source, error, "data_param { backend: TEXT %s }", fields),
-                     status);
-    assert_null(source);
-    assert_says(error, words);
-    free(error);
-}
-
-static struct ls_source *must_open(const char *fields)
-{
-    struct ls_source *source;
-    struct ls_error *error = calloc(1, sizeof *error);
-    if (trial_source(&source, error, "data_param { backend: TEXT %s }", fields) != 0)
-        fail_msg("%s\n%s", trial_text(error), fields);
-    free(error);
-    return source;
-}
 
 static void write_text(const char *name, const char *text)
 {
     ls_test_write(ls_test_path(name), text, strlen(text));
-}
-
-/* Every code point comes back from its bytes; nothing else is taken for a character. */
-static void characters_are_those_of_utf8(void **state)
-{
-    (void)state;
-    char bytes[4];
-    size_t size;
-    for (uint32_t code = 0; code < LS_CODE_POINTS; code++) {
-        const int count = ls_utf8_write(code, bytes);
-        const bool surrogate = code >= 0xd800 && code < 0xe000;
-        assert_int_equal(count, ls_utf8_size(code));
-        const unsigned char *at = (const unsigned char *)bytes;
-        assert_int_equal(ls_utf8_read(at, (size_t)count, &size), surrogate ? -1 : (int32_t)code);
-        for (int left = 1; left < count; left++)
-            assert_int_equal(ls_utf8_read(at, (size_t)left, &size), -1);
-    }
-    static const char *const wrong[] = {"\x80",
-                                        "\xbf",
-                                        "\xc0\x80",
-                                        "\xc1\xbf",
-                                        "\xe0\x80\x80",
-                                        "\xe0\x9f\xbf",
-                                        "\xf0\x80\x80\x80",
-                                        "\xf0\x8f\xbf\xbf",
-                                        "\xf4\x90\x80\x80",
-                                        "\xf5\x80\x80\x80",
-                                        "\xff",
-                                        "\xc3("};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        assert_int_equal(ls_utf8_read((const unsigned char *)wrong[i], strlen(wrong[i]), &size),
-                         -1);
 }
 
 /* Ids by code point; characters of several bytes, far into a file, and across files. */
@@ -83,7 +29,7 @@ static void characters_become_ids(void **state)
     char fields[3000];
     snprintf(fields, sizeof fields, "source: '%s' source: '%s' text_param { window: 11 stride: 5 }",
              ls_test_path("first.txt"), ls_test_path("second.txt"));
-    struct ls_source *source = must_open(fields);
+    struct ls_source *source = trial_source_opens("TEXT", fields);
     assert_int_equal(source->count, (COUNT - 1 - 11) / 5 + 1);
     assert_int_equal(source->class_count, 6);
     static const char *const names[] = {
@@ -119,7 +65,7 @@ static void bytes_are_ids_themselves(void **state)
     char fields[2000];
     snprintf(fields, sizeof fields, "source: '%s' text_param { unit: BYTE window: 5 }",
              ls_test_path("bytes"));
-    struct ls_source *source = must_open(fields);
+    struct ls_source *source = trial_source_opens("TEXT", fields);
     struct ls_source_reader *reader;
     struct ls_record record;
     assert_int_equal(source->class_count, 256);
@@ -173,24 +119,28 @@ static void what_is_no_text_is_refused(void **state)
     write_text("bad.txt", "gut\xc3\xa9 \xe9t\xe9");
     snprintf(fields, sizeof fields, "source: '%s' text_param { window: 2 }",
              ls_test_path("bad.txt"));
-    must_fail(fields, LOCKSTEP_DATA, "bad.txt: is no UTF-8 at byte 6. hint: convert it");
+    trial_source_fails("TEXT", fields, LOCKSTEP_DATA,
+                       "bad.txt: is no UTF-8 at byte 6. hint: convert it");
     snprintf(fields, sizeof fields, "source: '%s' text_param { window: 2 vocabulary: '%s' }",
              ls_test_path("more.txt"), ls_test_path("good.txt"));
-    must_fail(fields, LOCKSTEP_DATA, "more.txt: has U+0064 at byte 3, which the vocabulary does");
+    trial_source_fails("TEXT", fields, LOCKSTEP_DATA,
+                       "more.txt: has U+0064 at byte 3, which the vocabulary does");
     snprintf(fields, sizeof fields, "source: '%s' text_param { window: 2 vocabulary: '%s' }",
              ls_test_path("good.txt"), ls_test_path("bad.txt"));
-    must_fail(fields, LOCKSTEP_DATA, "bad.txt: is no UTF-8 at byte 6");
+    trial_source_fails("TEXT", fields, LOCKSTEP_DATA, "bad.txt: is no UTF-8 at byte 6");
     snprintf(fields, sizeof fields,
              "source: '%s' text_param { window: 2 unit: BYTE vocabulary: '%s' }",
              ls_test_path("good.txt"), ls_test_path("good.txt"));
-    must_fail(fields, LOCKSTEP_DEFINITION, "vocabulary is for unit: CHARACTER");
+    trial_source_fails("TEXT", fields, LOCKSTEP_DEFINITION, "vocabulary is for unit: CHARACTER");
     snprintf(fields, sizeof fields, "source: '%s' text_param { window: 2 separator: 10 }",
              ls_test_path("good.txt"));
-    must_fail(fields, LOCKSTEP_DEFINITION, "separator is 10, a character that the text does not");
+    trial_source_fails("TEXT", fields, LOCKSTEP_DEFINITION,
+                       "separator is 10, a character that the text does not");
     write_text("empty.txt", "");
     snprintf(fields, sizeof fields, "source: '%s' text_param { window: 2 }",
              ls_test_path("empty.txt"));
-    must_fail(fields, LOCKSTEP_DATA, "has 0 tokens, fewer than the 3 that a window takes");
+    trial_source_fails("TEXT", fields, LOCKSTEP_DATA,
+                       "has 0 tokens, fewer than the 3 that a window takes");
 }
 
 /* The test layer takes the characters of the train layer; alone it would have other ids. */
@@ -270,7 +220,7 @@ static void a_text_that_changes_ends_the_reading(void **state)
     char fields[2000];
     write_text("text.txt", text.data);
     snprintf(fields, sizeof fields, "source: '%s' text_param { window: 100 }", path);
-    struct ls_source *source = must_open(fields);
+    struct ls_source *source = trial_source_opens("TEXT", fields);
     struct ls_source_reader *reader;
     struct ls_record record;
     struct ls_error *error = calloc(1, sizeof *error);
@@ -312,7 +262,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         /* First: cmocka's handler of SIGBUS must not come behind that of the first view. */
         cmocka_unit_test(a_text_that_changes_ends_the_reading),
-        cmocka_unit_test(characters_are_those_of_utf8),
         cmocka_unit_test(characters_become_ids),
         cmocka_unit_test(bytes_are_ids_themselves),
         cmocka_unit_test(a_split_is_the_first_part),

@@ -11,27 +11,6 @@
 
 enum { TENSORS = 7, TOKENS = 0, TARGET, POSITION, SEGMENT, CONT, MASK, BYTES };
 
-static void must_fail(const char *fields, int status, const char *words)
-{
-    struct ls_error *error = calloc(1, sizeof *error);
-    struct ls_source *source;
-    assert_int_equal(trial_source(&source, error, "data_param { backend: TOKENS %s }", fields),
-                     status);
-    assert_null(source);
-    assert_says(error, words);
-    free(error);
-}
-
-static struct ls_source *must_open(const char *fields)
-{
-    struct ls_source *source;
-    struct ls_error *error = calloc(1, sizeof *error);
-    if (trial_source(&source, error, "data_param { backend: TOKENS %s }", fields) != 0)
-        fail_msg("%s\n%s", trial_text(error), fields);
-    free(error);
-    return source;
-}
-
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 static void write_raw(const char *path, const uint32_t *ids, size_t count, size_t size,
@@ -89,7 +68,7 @@ static void files_of_all_kinds_are_one_stream(void **state)
     for (int i = 0; i < 6; i++)
         ls_text_format(&fields, "source: '%s' ", ls_test_path(names[i]));
     ls_text_add(&fields, "tokens_param { window: 7 vocab_size: 65536 }");
-    struct ls_source *source = must_open(fields.data);
+    struct ls_source *source = trial_source_opens("TOKENS", fields.data);
     struct ls_source_reader *reader;
     struct ls_record record;
     assert_int_equal(source->count, 59 / 7);
@@ -156,7 +135,7 @@ static void damaged_files_are_refused(void **state)
             ls_test_write(path, ids, 0);
         snprintf(tail, sizeof tail, after, cases[i].more);
         snprintf(fields, sizeof fields, "source: '%s' %s", path, tail);
-        must_fail(fields, cases[i].status, cases[i].words);
+        trial_source_fails("TOKENS", fields, cases[i].status, cases[i].words);
     }
 }
 
@@ -192,14 +171,16 @@ static void options_that_do_not_fit_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char fields[2000];
         snprintf(fields, sizeof fields, "source: '%s' %s", path, cases[i].fields);
-        must_fail(fields, LOCKSTEP_DEFINITION, cases[i].words);
+        trial_source_fails("TOKENS", fields, LOCKSTEP_DEFINITION, cases[i].words);
     }
     char fields[2000];
     snprintf(fields, sizeof fields, "source: '%s' tokens_param { window: 20 }", path);
-    must_fail(fields, LOCKSTEP_DATA, "has 20 tokens, fewer than the 21 that a window takes");
+    trial_source_fails("TOKENS", fields, LOCKSTEP_DATA,
+                       "has 20 tokens, fewer than the 21 that a window takes");
     snprintf(fields, sizeof fields,
              "source: '%s' batch_size: 4 tokens_param { window: 5 order: STREAMS }", path);
-    must_fail(fields, LOCKSTEP_DATA, "fewer than the 21 that a window of each stream takes");
+    trial_source_fails("TOKENS", fields, LOCKSTEP_DATA,
+                       "fewer than the 21 that a window of each stream takes");
 }
 
 static void lengths_in_bytes_come_from_a_file(void **state)
@@ -213,7 +194,7 @@ static void lengths_in_bytes_come_from_a_file(void **state)
     write_npy(table, "<u2", "(3,)", bytes, sizeof bytes);
     snprintf(fields, sizeof fields, "source: '%s' tokens_param { window: 5 bytes_file: '%s' }",
              path, table);
-    struct ls_source *source = must_open(fields);
+    struct ls_source *source = trial_source_opens("TOKENS", fields);
     struct ls_source_reader *reader;
     struct ls_record record;
     assert_int_equal(source->tensors, 7);
@@ -226,13 +207,15 @@ static void lengths_in_bytes_come_from_a_file(void **state)
     ls_source_close(source);
     snprintf(fields, sizeof fields,
              "source: '%s' tokens_param { window: 5 vocab_size: 4 bytes_file: '%s' }", path, table);
-    must_fail(fields, LOCKSTEP_DEFINITION, "bytes_file knows 3 ids, and vocab_size is 4");
+    trial_source_fails("TOKENS", fields, LOCKSTEP_DEFINITION,
+                       "bytes_file knows 3 ids, and vocab_size is 4");
     write_npy(table, "<i2", "(3,)", (const int16_t[]){0, -1, 5}, 6);
     snprintf(fields, sizeof fields, "source: '%s' tokens_param { window: 5 bytes_file: '%s' }",
              path, table);
-    must_fail(fields, LOCKSTEP_DATA, "says of id 1 what cannot be a number of bytes");
+    trial_source_fails("TOKENS", fields, LOCKSTEP_DATA,
+                       "says of id 1 what cannot be a number of bytes");
     write_npy(table, "<f4", "(3,)", (const float[]){0, 1, 5}, 12);
-    must_fail(fields, LOCKSTEP_DATA, "is no list of whole numbers");
+    trial_source_fails("TOKENS", fields, LOCKSTEP_DATA, "is no list of whole numbers");
 }
 
 static void a_file_that_shrinks_ends_the_reading(void **state)
@@ -244,7 +227,7 @@ static void a_file_that_shrinks_ends_the_reading(void **state)
     const char *path = ls_test_path("x.raw");
     write_raw(path, ids, COUNT, 2, NULL, 0);
     snprintf(fields, sizeof fields, "source: '%s' tokens_param { window: 100 }", path);
-    struct ls_source *source = must_open(fields);
+    struct ls_source *source = trial_source_opens("TOKENS", fields);
     struct ls_source_reader *reader;
     struct ls_record record;
     struct ls_error *error = calloc(1, sizeof *error);

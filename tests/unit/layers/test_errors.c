@@ -93,6 +93,7 @@ static const struct error_case cases[] = {
     {LAYER("SoftmaxWithLoss") XL
      "top: 'z' softmax_param { metric: PERPLEXITY } loss_param { label_smoothing: 0.1 }",
      "4x3 4", "l: metric is of the plain loss, without label_smoothing and class_weight", NULL},
+    {LAYER("LayerNorm") XY, "4", "l: axis 1 is out of range for 'x' with shape 4 (4)", NULL},
     {LAYER("Softmax") XY "softmax_param { metric: PERPLEXITY }", "4x3",
      "l: metric is of SoftmaxWithLoss layers", NULL},
     {LAYER("EmbeddingBag") XY, "4x3", "l: num_output is missing", NULL},

@@ -3,6 +3,7 @@
  * what is no number comes through, and all instruction sets give the same bits.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "kernels/op_makers.h"
+#include "kernels/op_slopes.h"
 
 #include "device/attention.h"
 #include "ops/cpu/isa.h"
@@ -10,17 +11,12 @@
 enum { ROUNDS = 300, DEPTH_MAX = 12 };
 enum { Y, LOG_SUM };
 
-static const float *given(const struct op_scene *scene, int k)
-{
-    return scene->in[k] != NULL ? scene->plain[scene->in[k]->index] : NULL;
-}
-
 static const float *row_of(const struct op_scene *scene, int which, int64_t n, int64_t head,
                            int64_t i)
 {
     const struct ls_attention_attr *attr = &scene->op.attr.attention;
     const struct ls_attention_rows rows = ls_attention_rows_of(attr, which, n, head);
-    return given(scene, attr->fused ? 0 : which) + rows.at + i * rows.pitch;
+    return scene_given(scene, attr->fused ? 0 : which) + rows.at + i * rows.pitch;
 }
 
 /* Number d of a row that is turned by its position. */
@@ -30,7 +26,7 @@ static double turned(const struct op_scene *scene, int which, int64_t n, int64_t
     const struct ls_attention_attr *attr = &scene->op.attr.attention;
     const struct ls_rotary_attr *rotary = &attr->rotary;
     const float *row = row_of(scene, which, n, head, i);
-    const float *positions = given(scene, LS_ATTENTION_POSITIONS);
+    const float *positions = scene_given(scene, LS_ATTENTION_POSITIONS);
     if (d >= rotary->dims)
         return (double)row[d];
     const int64_t pairs = rotary->dims / 2, place = rotary->neighbours ? d / 2 : d % pairs;
@@ -51,10 +47,10 @@ static bool sees(const struct op_scene *scene, int64_t n, int64_t head, int64_t 
 {
     const struct ls_attention_attr *attr = &scene->op.attr.attention;
     const int64_t keys = attr->keys, place = i + keys - attr->queries;
-    const float *lengths = given(scene, LS_ATTENTION_LENGTHS);
-    const float *shown = given(scene, LS_ATTENTION_KEY_MASK);
-    const float *mask = given(scene, LS_ATTENTION_MASK);
-    const float *segments = given(scene, LS_ATTENTION_SEGMENTS);
+    const float *lengths = scene_given(scene, LS_ATTENTION_LENGTHS);
+    const float *shown = scene_given(scene, LS_ATTENTION_KEY_MASK);
+    const float *mask = scene_given(scene, LS_ATTENTION_MASK);
+    const float *segments = scene_given(scene, LS_ATTENTION_SEGMENTS);
     *added = 0;
     if ((attr->causal && j > place) || (attr->window > 0 && llabs(place - j) >= attr->window))
         return false;
@@ -148,50 +144,6 @@ static void values_are_those_of_the_formulas(void **state)
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
 
-/* What is differentiated: the sum of all of y, each times a number. */
-static double value_of(struct op_scene *scene, const float *weights)
-{
-    struct op_result result;
-    double sum = 0;
-    scene_run(scene, reference_device(), &ls_layout_plain, &result);
-    for (int64_t i = 0; i < ls_shape_size(&scene->out[Y]->shape); i++)
-        sum += (double)weights[i] * (double)result.out[Y][i];
-    result_free(&result);
-    return sum;
-}
-
-static int64_t check_slopes(struct op_scene *scene, int input, const float *weights,
-                            const float *gradient)
-{
-    const float step = 0x1p-6F;
-    float *x = scene->plain[scene->in[input]->index];
-    const int64_t n = ls_shape_size(&scene->in[input]->shape);
-    int64_t compared = 0;
-    for (int64_t i = 0; i < n; i += 1 + n / 11, compared++) {
-        const float kept = x[i];
-        x[i] = kept + step;
-        const double up = value_of(scene, weights);
-        x[i] = kept - step;
-        const double down = value_of(scene, weights);
-        x[i] = kept;
-        const double slope = (up - down) / (2 * (double)step);
-        if (!(fabs(slope - (double)gradient[i]) <= 2e-3 * (1 + fabs(slope))))
-            fail_msg("round %d: the gradient by element %lld of input %d is %.6g, the slope %.6g",
-                     (int)scene->round, (long long)i, input, (double)gradient[i], slope);
-    }
-    return compared;
-}
-
-static void copy_in(struct op_scene *back, const struct ls_value *like, const float *numbers)
-{
-    if (like == NULL) {
-        scene_no_in(back);
-        return;
-    }
-    float *to = scene_in(back, like->shape, 0, 1);
-    memcpy(to, numbers, (size_t)ls_shape_size(&like->shape) * sizeof *to);
-}
-
 static void make_backward(const struct op_scene *scene, const struct op_result *result,
                           const float *weights, struct op_scene *back)
 {
@@ -200,11 +152,11 @@ static void make_backward(const struct op_scene *scene, const struct op_result *
     back->op.kind = LS_OP_ATTENTION_BACKWARD;
     back->op.attr = scene->op.attr;
     back->op.backward = true;
-    copy_in(back, scene->out[Y], weights);
-    copy_in(back, scene->out[Y], result->out[Y]);
-    copy_in(back, scene->out[LOG_SUM], result->out[LOG_SUM]);
+    scene_copy_in(back, scene->out[Y], weights);
+    scene_copy_in(back, scene->out[Y], result->out[Y]);
+    scene_copy_in(back, scene->out[LOG_SUM], result->out[LOG_SUM]);
     for (int k = 0; k < LS_ATTENTION_INPUTS; k++)
-        copy_in(back, scene->in[k], given(scene, k));
+        scene_copy_in(back, scene->in[k], scene_given(scene, k));
     for (int k = 0; k < operands; k++)
         scene_out(back, scene->in[k]->shape);
 }
@@ -215,23 +167,21 @@ static int64_t check_round(uint64_t round)
     struct op_result result, gradients[2];
     int64_t compared = 0;
     if (make_scene(&scene, round) && scene.op.attr.attention.depth <= DEPTH_MAX) {
-        const int64_t n = ls_shape_size(&scene.out[Y]->shape);
-        float *weights = ls_alloc((size_t)n, sizeof *weights);
-        for (int64_t i = 0; i < n; i++)
-            weights[i] = 2 * ls_random_uniform(94, round, (uint64_t)i) - 1;
+        struct op_slopes slopes;
+        slopes_begin(&slopes, &scene, (const int[]){Y}, 1, 2e-3);
         scene_run(&scene, reference_device(), &ls_layout_plain, &result);
-        make_backward(&scene, &result, weights, &back);
+        make_backward(&scene, &result, slopes.weight[0], &back);
         scene_run(&back, reference_device(), &ls_layout_plain, &gradients[0]);
         scene_run(&back, ls_device_default(), &ls_layout_plain, &gradients[1]);
         for (int k = 0; k < back.op.outputs; k++) {
-            compared += check_slopes(&scene, k, weights, gradients[0].out[k]);
-            compared += check_slopes(&scene, k, weights, gradients[1].out[k]);
+            compared += slopes_check(&slopes, k, gradients[0].out[k]);
+            compared += slopes_check(&slopes, k, gradients[1].out[k]);
         }
         result_free(&result);
         result_free(&gradients[0]);
         result_free(&gradients[1]);
         scene_free(&back);
-        ls_free(weights);
+        slopes_end(&slopes);
     }
     scene_free(&scene);
     return compared;

@@ -141,10 +141,8 @@ static void test_accumulate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sum_loss),
-        cmocka_unit_test(test_count_labels),
-        cmocka_unit_test(test_count_weights),
-        cmocka_unit_test(test_count_numbers),
+        cmocka_unit_test(test_sum_loss),      cmocka_unit_test(test_count_labels),
+        cmocka_unit_test(test_count_weights), cmocka_unit_test(test_count_numbers),
         cmocka_unit_test(test_accumulate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
