@@ -177,13 +177,25 @@ static void random_nets_of_caffes_layers_give_same_bits_in_every_run(void **stat
     assert_true(trained * 10 >= count * 8);
 }
 
-static void random_nets_of_caffes_layers_give_same_bits_on_any_number_of_ranks(void **state)
+static void random_nets_of_sequences_give_same_bits_in_every_run(void **state)
 {
     (void)state;
-    uint64_t first = 201, count = 12;
+    uint64_t first = 301, count = 24, trained = 0;
     choose_nets(&first, &count);
     for (uint64_t seed = first; seed < first + count; seed++) {
-        struct ls_text text = make_random_caffe_net(seed);
+        struct ls_text text = make_random_sequence_net(seed);
+        ls_text_format(&text, "precision: %s\n", seed % 3 == 0 ? "BF16" : "FP32");
+        trained += check_net(seed, text);
+    }
+    assert_true(trained * 10 >= count * 9);
+}
+
+/* Three ranks and a process by itself. */
+static void check_ranks(struct ls_text (*make)(uint64_t), uint64_t first, uint64_t count)
+{
+    choose_nets(&first, &count);
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        struct ls_text text = make(seed);
         ls_text_format(&text, "precision: %s\n", seed % 3 == 0 ? "BF16" : "FP32");
         assert_false(text.failed);
         struct lockstep_solver *solver = load_solver("%s", text.data);
@@ -198,6 +210,18 @@ static void random_nets_of_caffes_layers_give_same_bits_on_any_number_of_ranks(v
         lockstep_solver_free(solver);
         ls_text_free(&text);
     }
+}
+
+static void random_nets_of_caffes_layers_give_same_bits_on_any_number_of_ranks(void **state)
+{
+    (void)state;
+    check_ranks(make_random_caffe_net, 201, 12);
+}
+
+static void random_nets_of_sequences_give_same_bits_on_any_number_of_ranks(void **state)
+{
+    (void)state;
+    check_ranks(make_random_sequence_net, 401, 12);
 }
 
 static void random_nets_in_bf16_give_same_bits_in_every_run(void **state)
@@ -232,8 +256,10 @@ static void portable_random_nets_give_same_bits_on_every_instruction_set(void **
         trained += check_sets(seed, make_random_net(seed), "precision: BF16");
         trained += check_sets(seed, make_random_net(seed), "algorithm: PORTABLE");
         trained += check_sets(seed, make_random_mixed_net(seed), "algorithm: PORTABLE");
+        trained += check_sets(seed, make_random_sequence_net(seed), "precision: BF16");
+        trained += check_sets(seed, make_random_sequence_net(seed), "algorithm: PORTABLE");
     }
-    assert_true(trained * 10 >= 3 * count * 8);
+    assert_true(trained * 10 >= 5 * count * 8);
 }
 
 int main(void)
@@ -242,6 +268,8 @@ int main(void)
         cmocka_unit_test(random_nets_give_same_bits_in_every_run),
         cmocka_unit_test(random_nets_of_caffes_layers_give_same_bits_in_every_run),
         cmocka_unit_test(random_nets_of_caffes_layers_give_same_bits_on_any_number_of_ranks),
+        cmocka_unit_test(random_nets_of_sequences_give_same_bits_in_every_run),
+        cmocka_unit_test(random_nets_of_sequences_give_same_bits_on_any_number_of_ranks),
         cmocka_unit_test(random_nets_in_bf16_give_same_bits_in_every_run),
         cmocka_unit_test(random_nets_of_mixed_precision_give_same_bits_in_every_run),
         cmocka_unit_test(portable_random_nets_give_same_bits_on_every_instruction_set),

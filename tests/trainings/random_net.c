@@ -4,6 +4,7 @@
 #include "trainings/random_branches.h"
 #include "trainings/random_caffe.h"
 #include "trainings/random_losses.h"
+#include "trainings/random_sequences.h"
 #include "trainings/random_volume.h"
 
 void write_random_net_data(void)
@@ -11,6 +12,7 @@ void write_random_net_data(void)
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 101, 11);
     write_cifar(ls_test_path("cifar.bin"), 61);
     write_random_gains();
+    write_random_sequences();
 }
 
 static void emit_source(struct random_net *net)
@@ -156,6 +158,19 @@ struct ls_text make_random_caffe_net(uint64_t seed)
     }
     blob = emit_product(net, &blob, 10, NULL);
     emit_loss(net, "SoftmaxWithLoss", &blob, "label", "");
+    EMIT("}\n");
+    return net->text;
+}
+
+struct ls_text make_random_sequence_net(uint64_t seed)
+{
+    struct random_net made = {.key = ls_random_key(seed, LS_RANDOM_TEST, "sequences")},
+                      *net = &made;
+    net->batch = draw(net, 7, 16);
+    net->iter_size = draw(net, 1, 2);
+    emit_solver(net, seed);
+    EMIT("net_param {\n");
+    emit_sequences(net);
     EMIT("}\n");
     return net->text;
 }

@@ -18,6 +18,10 @@ struct ls_text make_random_net(uint64_t seed);
  * samples of a batch. */
 struct ls_text make_random_caffe_net(uint64_t seed);
 
+/* The same of layers of sequences, over windows of texts, documents or records, whose lengths may
+ * differ. */
+struct ls_text make_random_sequence_net(uint64_t seed);
+
 /* The net of make_random_net with layers in FP32, in BF16, and in the precision of the solver,
  * drawn too. */
 struct ls_text make_random_mixed_net(uint64_t seed);
