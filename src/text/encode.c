@@ -163,6 +163,7 @@ static int encode(struct ls_encoder *encoder, const char *name, const char *text
     if (valid < length)
         return ls_fail(error, LOCKSTEP_DATA, name, "convert the text, for example with iconv",
                        "is not UTF-8 at byte %zu", valid);
+    ls_matcher_begin(encoder->matcher, length);
     switch (find_tokens(encoder, false, text, length, ids)) {
     case LS_FOUND:
         return 0;

@@ -19,6 +19,14 @@ enum {
     PATTERN_MAX = 16384, /* bytes */
     STEPS_LEAST = 10000000,
     STEPS_PER_BYTE = 8,
+    /* A match looks at so many bytes at first, with so many steps a byte; where that is not enough,
+     * at more. */
+    VIEW_LEAST = 512,
+    VIEW_GROWTH = 4,
+    VIEW_STEPS = 64,
+    /* All further views of a text have so many bytes, and so many for each of its own. */
+    VIEWS_LEAST = 16 << 20,
+    VIEWS_PER_BYTE = 64,
     HEAP_KIB = 1 << 20,
     STACK_LEAST = 32 << 10,
     STACK_MOST = 64 << 20
@@ -32,6 +40,7 @@ struct ls_matcher {
     pcre2_match_data *data;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
+    uint64_t views; /* bytes of further views that are left to the text */
 };
 
 static int compile(const char *pattern, bool literal, struct ls_pattern *out,
@@ -56,7 +65,7 @@ static int compile(const char *pattern, bool literal, struct ls_pattern *out,
                               "the regular expression cannot be read: %s", message);
     }
     /* Where there is no compiler for this machine, patterns are interpreted. */
-    (void)pcre2_jit_compile(out->code, PCRE2_JIT_COMPLETE);
+    (void)pcre2_jit_compile(out->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
     return 0;
 }
 
@@ -121,7 +130,13 @@ struct ls_matcher *ls_matcher_new(void)
     pcre2_set_heap_limit(matcher->context, HEAP_KIB);
     if (matcher->stack != NULL)
         pcre2_jit_stack_assign(matcher->context, NULL, matcher->stack);
+    ls_matcher_begin(matcher, 0);
     return matcher;
+}
+
+void ls_matcher_begin(struct ls_matcher *matcher, size_t length)
+{
+    matcher->views = VIEWS_LEAST + (uint64_t)VIEWS_PER_BYTE * length;
 }
 
 void ls_matcher_free(struct ls_matcher *matcher)
@@ -134,16 +149,58 @@ void ls_matcher_free(struct ls_matcher *matcher)
     ls_free(matcher);
 }
 
+/* Looks at the text up to `view` alone, with so many steps. What would be found otherwise in the
+ * rest of the text is PCRE2_ERROR_PARTIAL. */
+static int match(const struct ls_pattern *pattern, struct ls_matcher *matcher, const char *text,
+                 size_t view, size_t from, uint32_t options, uint64_t steps)
+{
+    const uint32_t limit = steps > UINT32_MAX ? UINT32_MAX : (uint32_t)steps;
+    pcre2_set_match_limit(matcher->context, limit);
+    pcre2_set_depth_limit(matcher->context, limit);
+    return pcre2_match(pattern->code, (PCRE2_SPTR)text, view, from, options, matcher->data,
+                       matcher->context);
+}
+
+/* Where a view of `bytes` from `from` on ends: behind a whole character. */
+static size_t view_end(const char *text, size_t length, size_t from, size_t bytes)
+{
+    if (length - from <= bytes)
+        return length;
+    size_t end = from + bytes;
+    while (((unsigned char)text[end] & 0xc0) == 0x80)
+        end--;
+    return end;
+}
+
+/* Whether a match in a view leaves open what one in the text would be. */
+static bool is_open(int found, bool only_there)
+{
+    return found == PCRE2_ERROR_PARTIAL || found == PCRE2_ERROR_MATCHLIMIT ||
+           found == PCRE2_ERROR_DEPTHLIMIT || (found == PCRE2_ERROR_NOMATCH && !only_there);
+}
+
+/* Views grow until one settles the match, so that one that ends soon costs what it looks at,
+ * however long the text is, and all that cost more are counted against the text. */
 enum ls_found ls_pattern_find(const struct ls_pattern *pattern, struct ls_matcher *matcher,
                               const char *text, size_t length, size_t from, int only_there,
                               size_t *begin, size_t *end)
 {
-    const uint64_t steps = STEPS_LEAST + (uint64_t)STEPS_PER_BYTE * length;
+    const uint64_t most = STEPS_LEAST + (uint64_t)STEPS_PER_BYTE * length;
     const uint32_t options = PCRE2_NO_UTF_CHECK | (only_there ? PCRE2_ANCHORED : 0);
-    pcre2_set_match_limit(matcher->context, steps > UINT32_MAX ? UINT32_MAX : (uint32_t)steps);
-    pcre2_set_depth_limit(matcher->context, steps > UINT32_MAX ? UINT32_MAX : (uint32_t)steps);
-    const int found = pcre2_match(pattern->code, (PCRE2_SPTR)text, length, from, options,
-                                  matcher->data, matcher->context);
+    int found = PCRE2_ERROR_PARTIAL;
+    for (size_t bytes = VIEW_LEAST; is_open(found, only_there); bytes *= VIEW_GROWTH) {
+        const size_t view = view_end(text, length, from, bytes);
+        const uint64_t steps = (uint64_t)VIEW_STEPS * bytes;
+        const bool last = view == length && steps >= most;
+        if (bytes > VIEW_LEAST && bytes > matcher->views)
+            return LS_FOUND_LIMIT;
+        if (bytes > VIEW_LEAST)
+            matcher->views -= bytes;
+        found = match(pattern, matcher, text, view, from,
+                      view < length ? options | PCRE2_PARTIAL_HARD : options, last ? most : steps);
+        if (last || (view == length && found == PCRE2_ERROR_NOMATCH))
+            break;
+    }
     if (found == PCRE2_ERROR_NOMATCH)
         return LS_FOUND_NONE;
     if (found == PCRE2_ERROR_NOMEMORY)

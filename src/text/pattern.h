@@ -30,6 +30,8 @@ void ls_pattern_free(struct ls_pattern *pattern);
 
 struct ls_matcher *ls_matcher_new(void); /* NULL: out of memory */
 void ls_matcher_free(struct ls_matcher *matcher);
+/* Begins a text of so many bytes, all of whose matches together take a bounded number of steps. */
+void ls_matcher_begin(struct ls_matcher *matcher, size_t length);
 
 enum ls_found {
     LS_FOUND,
