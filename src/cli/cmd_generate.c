@@ -12,6 +12,7 @@
 #include "cli/model.h"
 #include "cli/report.h"
 #include "cli/size.h"
+#include "cli/stops.h"
 #include "cli/written.h"
 #include "monitor/terminal.h"
 
@@ -22,9 +23,9 @@ enum {
 
 struct values {
     struct ls_cli_model_values model;
-    const char *prompt, *prompt_file, *temperature, *top_p;
+    const char *prompt, *prompt_file, *temperature, *top_p, *tokenizer;
     int64_t length, top_k, seed, samples;
-    int greedy, ids, whole, no_prompt;
+    int greedy, ids, whole, no_prompt, ignore_end;
     struct ls_cli_list stop;
 };
 
@@ -37,8 +38,9 @@ struct session {
     size_t length;
     int32_t *ids; /* its tokens */
     size_t count;
-    int32_t *stop;                  /* tokens that end a text, as many as there are --stop */
+    int32_t *stop; /* with --ids: tokens that end a text, as many as there are --stop */
     struct ls_cli_written *written; /* by sample */
+    struct ls_cli_held *held;       /* the same: what may be the beginning of a --stop */
     int32_t *next;                  /* the same: its next token */
     bool *ended;                    /* the same */
 };
@@ -135,15 +137,15 @@ static int set_prompt(struct session *session)
 }
 
 /* The token that --stop names. */
-static int find_stop(struct session *session, const char *text, int32_t *stop)
+static int find_stop(const char *text, int32_t *stop)
 {
     int32_t *ids;
-    size_t count;
-    int status = encode(session, text, strlen(text), &ids, &count);
+    size_t count = 0;
+    int status = parse_ids(text, strlen(text), &ids, &count);
     if (status == 0 && count != 1)
-        status =
-            ls_cli_usage_error("generate: --stop '%s' is %zu tokens; it must be one", text, count);
-    if (status == 0 && ids != NULL)
+        status = ls_cli_usage_error(
+            "generate: --stop '%s' is %zu numbers of tokens; it must be one", text, count);
+    if (status == 0)
         *stop = ids[0];
     free(ids);
     return status;
@@ -157,60 +159,104 @@ static int find_stops(struct session *session)
         return ls_cli_error(LOCKSTEP_RESOURCE, "generate: out of memory");
     int status = 0;
     for (size_t i = 0; i < stop->count && status == 0; i++)
-        status = find_stop(session, stop->items[i], &session->stop[i]);
+        if (session->values->ids)
+            status = find_stop(stop->items[i], &session->stop[i]);
     return status;
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void put_token(struct session *session, size_t sample, int32_t id)
+static void put_number(struct ls_cli_written *written, int32_t id)
 {
-    struct ls_cli_written *written = &session->written[sample];
+    char number[16];
+    snprintf(number, sizeof number, "%s%" PRId32, written->begun ? " " : "", id);
+    ls_cli_written_put(written, number, strlen(number));
+}
+
+/* The bytes of a token of a text; NULL: it has none. */
+static const char *bytes_of(struct session *session, size_t sample, int32_t id, bool begins,
+                            size_t *length)
+{
+    return lockstep_generator_token(
+        session->generator, id,
+        begins && !session->written[sample].begun && session->held[sample].length == 0, length);
+}
+
+static void put_prompt(struct session *session, size_t sample)
+{
     size_t length;
-    if (session->values->ids) {
-        char number[16];
-        snprintf(number, sizeof number, "%s%" PRId32, written->begun ? " " : "", id);
-        ls_cli_written_put(written, number, strlen(number));
-        return;
+    for (size_t i = 0; i < session->count; i++) {
+        const char *bytes =
+            session->values->ids ? NULL : bytes_of(session, sample, session->ids[i], true, &length);
+        if (session->values->ids)
+            put_number(&session->written[sample], session->ids[i]);
+        else if (bytes != NULL)
+            ls_cli_written_put(&session->written[sample], bytes, length);
     }
-    const char *bytes = lockstep_generator_token(session->generator, id, &length);
-    if (bytes != NULL)
-        ls_cli_written_put(written, bytes, length);
+}
+
+/* Puts what comes behind the prompt, but for what --stop names. */
+static int put_text(struct session *session, size_t sample, int32_t id)
+{
+    const struct ls_cli_list *stop = &session->values->stop;
+    struct ls_cli_held *held = &session->held[sample];
+    const bool begins = session->count == 0;
+    size_t length, ready;
+    bool stopped;
+    const char *bytes = bytes_of(session, sample, id, begins, &length);
+    if (bytes == NULL)
+        return 0;
+    if (!ls_cli_held_add(held, bytes, length, stop->items, stop->count, &ready, &stopped))
+        return ls_cli_error(LOCKSTEP_RESOURCE, "generate: out of memory");
+    ls_cli_written_put(&session->written[sample], held->bytes, ready);
+    ls_cli_held_drop(held, stopped ? held->length : ready);
+    session->ended[sample] = stopped;
+    return 0;
+}
+
+static bool is_stop(const struct session *session, int32_t id)
+{
+    for (size_t i = 0; session->values->ids && i < session->values->stop.count; i++)
+        if (id == session->stop[i])
+            return true;
+    return !session->values->ignore_end && lockstep_generator_ends(session->generator, id);
 }
 
 /* Puts the next token of each text, and notes those that end; how many go on. */
-static int64_t put_next(struct session *session)
+static int put_next(struct session *session, int64_t *left)
 {
-    const struct values *values = session->values;
-    int64_t left = 0;
-    for (int64_t s = 0; s < values->samples; s++) {
-        for (size_t i = 0; i < values->stop.count; i++)
-            session->ended[s] = session->ended[s] || session->next[s] == session->stop[i];
+    int status = 0;
+    *left = 0;
+    for (int64_t s = 0; s < session->values->samples && status == 0; s++) {
+        session->ended[s] = session->ended[s] || is_stop(session, session->next[s]);
         if (session->ended[s])
             continue;
-        put_token(session, (size_t)s, session->next[s]);
-        left++;
+        if (session->values->ids)
+            put_number(&session->written[s], session->next[s]);
+        else
+            status = put_text(session, (size_t)s, session->next[s]);
+        *left += !session->ended[s];
     }
-    return left;
+    return status;
 }
 
 static int write_texts(struct session *session)
 {
     const struct values *values = session->values;
     const int32_t start = lockstep_generator_start(session->generator);
+    int64_t left = values->samples;
     if (session->count == 0 && start < 0)
         return ls_cli_usage_error("generate: --prompt is missing: it is not known what a text "
                                   "begins with");
     int status =
         lockstep_generator_begin(session->generator, session->count > 0 ? session->ids : &start,
                                  session->count > 0 ? session->count : 1, session->error);
-    for (int64_t s = 0; s < values->samples && status == 0; s++)
-        for (size_t i = 0; i < session->count && !values->no_prompt; i++)
-            put_token(session, (size_t)s, session->ids[i]);
-    for (int64_t i = 0; i < values->length && status == 0 && !ferror(stdout); i++) {
+    for (int64_t s = 0; s < values->samples && status == 0 && !values->no_prompt; s++)
+        put_prompt(session, (size_t)s);
+    for (int64_t i = 0; i < values->length && status == 0 && left > 0 && !ferror(stdout); i++) {
         status = lockstep_generator_next(session->generator, session->next, session->error);
-        if (status == 0 && put_next(session) == 0)
-            break;
+        if (status == 0 && put_next(session, &left) != 0)
+            return LOCKSTEP_RESOURCE;
     }
     return status != 0 ? ls_cli_report(status, session->error) : 0;
 }
@@ -219,9 +265,11 @@ static int put_texts(struct session *session)
 {
     const int64_t samples = session->values->samples;
     session->written = calloc((size_t)samples, sizeof *session->written);
+    session->held = calloc((size_t)samples, sizeof *session->held);
     session->next = calloc((size_t)samples, sizeof *session->next);
     session->ended = calloc((size_t)samples, sizeof *session->ended);
-    if (session->written == NULL || session->next == NULL || session->ended == NULL)
+    if (session->written == NULL || session->held == NULL || session->next == NULL ||
+        session->ended == NULL)
         return ls_cli_error(LOCKSTEP_RESOURCE, "generate: out of memory");
     if (samples == 1) /* comes as it is written */
         session->written[0].out = stdout;
@@ -232,6 +280,7 @@ static int put_texts(struct session *session)
     for (int64_t s = 0; s < samples; s++) {
         if (samples > 1 && !session->values->ids)
             printf("--- text %" PRId64 "\n", s + 1);
+        ls_cli_written_put(&session->written[s], session->held[s].bytes, session->held[s].length);
         whole = ls_cli_written_end(&session->written[s], stdout) && whole;
     }
     return status == 0 && !whole ? ls_cli_error(LOCKSTEP_RESOURCE, "generate: out of memory")
@@ -262,6 +311,7 @@ static int set_options(const struct values *values, struct lockstep_generator_op
     options->whole = values->whole;
     options->top_k = values->top_k;
     options->seed = (uint64_t)values->seed;
+    options->tokenizer = values->tokenizer;
     if (!read_number(values->temperature, &options->temperature))
         return ls_cli_usage_error("generate: --temperature '%s' is no number of at least 0",
                                   values->temperature);
@@ -283,6 +333,8 @@ static int check(const struct values *values)
         return ls_cli_usage_error("generate: --weights FILE is missing");
     if (values->prompt != NULL && values->prompt_file != NULL)
         return ls_cli_usage_error("generate: give --prompt or --prompt-file, not both");
+    if (values->tokenizer != NULL && values->ids)
+        return ls_cli_usage_error("generate: give --tokenizer or --ids, not both");
     if (values->samples > 1 && values->length > SIDE_BY_SIDE_MAX)
         return ls_cli_usage_error("generate: several texts have at most %d tokens each; one text "
                                   "can be longer",
@@ -326,7 +378,10 @@ static int run(const void *data)
     lockstep_error_free(session.error);
     for (int64_t s = 0; session.written != NULL && s < session.values->samples; s++)
         free(session.written[s].kept);
+    for (int64_t s = 0; session.held != NULL && s < session.values->samples; s++)
+        free(session.held[s].bytes);
     free(session.written);
+    free(session.held);
     free(session.text);
     free(session.ids);
     free(session.stop);
@@ -344,6 +399,9 @@ static void defaults(void *data)
 
 static const struct ls_cli_option options[] = {
     LS_CLI_MODEL_OPTIONS(struct values, model),
+    LS_CLI_ROW(LS_CLI_TEXT, "tokenizer", "FILE", struct values, tokenizer, 0,
+               "tokenizer.json, vocab.json beside merges.txt, vocab.txt, or a folder with\n"
+               "one of them; default: the characters or bytes that the weights name"),
     LS_CLI_ROW(LS_CLI_TEXT, "prompt", "TEXT", struct values, prompt, 0,
                "what the text begins with; default: nothing, that is the token that\n"
                "separates texts, or the end of a line"),
@@ -362,8 +420,11 @@ static const struct ls_cli_option options[] = {
                "take the most probable token each time, as --temperature 0 does"),
     LS_CLI_ROW(LS_CLI_INTEGER, "seed", "N", struct values, seed, 0,
                "the same seed writes the same text; default: 0"),
-    LS_CLI_ROW(LS_CLI_LIST, "stop", "TOKEN", struct values, stop, 0,
-               "end in front of this token; may be given several times"),
+    LS_CLI_ROW(LS_CLI_LIST, "stop", "TEXT", struct values, stop, 0,
+               "end in front of this text (with --ids: this token); may be given several\n"
+               "times"),
+    LS_CLI_ROW(LS_CLI_FLAG, "ignore-end", NULL, struct values, ignore_end, 0,
+               "go on behind the token that ends texts"),
     LS_CLI_ROW(LS_CLI_INTEGER, "samples", "K", struct values, samples, 1,
                "write K texts side by side; default: 1"),
     LS_CLI_ROW(LS_CLI_FLAG, "ids", NULL, struct values, ids, 0,

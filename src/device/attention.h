@@ -95,12 +95,31 @@ static inline struct ls_attention_rows ls_attention_rows_of(const struct ls_atte
     const int64_t depth = which == LS_ATTENTION_V ? attr->value_depth : attr->depth;
     const int64_t rows = which == LS_ATTENTION_Q ? attr->queries : attr->keys;
     int64_t pitch = which == LS_ATTENTION_Q ? q : which == LS_ATTENTION_K ? k : v, first = 0;
+    if (attr->cache > 0 && which != LS_ATTENTION_Q)
+        return (struct ls_attention_rows){n * attr->cache * pitch + head * depth, pitch};
     if (attr->fused) {
         first = which == LS_ATTENTION_Q ? 0 : which == LS_ATTENTION_K ? q : q + k;
         pitch = q + k + v;
     }
     return (struct ls_attention_rows){n * rows * pitch + first + head * depth, pitch};
 }
+
+/* Which input of the op operand `which` is in, counted from that of q. */
+static inline int ls_attention_input_of(const struct ls_attention_attr *attr, int which)
+{
+    if (attr->cache > 0 && which != LS_ATTENTION_Q)
+        return LS_ATTENTION_CACHED_KEYS + which - LS_ATTENTION_K;
+    return attr->fused ? LS_ATTENTION_Q : which;
+}
+
+/* ---- Caches ---------------------------------------------------------------------------------- */
+
+/* Writes the keys and values of an op's inputs to its cache, from place `position` on. Returns what
+ * the op's attributes are then: K is position + Q. */
+struct ls_attention_attr ls_attention_append(const struct ls_op *op, void *const *in,
+                                             int64_t position);
+
+/* ---- Masks ----------------------------------------------------------------------------------- */
 
 /* Where query 0 of a head begins in the mask, of one sample or of all, with or without an axis of
  * heads. */

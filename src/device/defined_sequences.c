@@ -173,7 +173,9 @@ static void positions(const struct ls_defined_call *call)
     const int64_t places = op->output[0]->shape.dim[1];
     float *y = call->out[0];
     for (int64_t i = 0, count = 0; i < size_of(op->output[0]); i++, count++) {
-        if (i % places == 0 || (segment != NULL && segment[i] != segment[i - 1]))
+        if (i % places == 0)
+            count = call->context->position;
+        else if (segment != NULL && segment[i] != segment[i - 1])
             count = 0;
         y[i] = (float)(op->attr.offset + count);
     }

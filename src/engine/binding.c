@@ -118,6 +118,8 @@ static int binding_create_copies(struct ls_net_plan *plan, struct ls_binding *bi
     if (binding->record == NULL || binding->inputs == NULL)
         return ls_fail_memory(error, "a worker");
     for (size_t i = 0; i < graph->input_count; i++) {
+        if (graph->inputs[i].cache) /* it is there already */
+            continue;
         binding->inputs[i] = memory->create(ls_value_bytes(graph->inputs[i].value));
         if (binding->inputs[i] == NULL)
             return ls_fail_memory(error, "a worker");
@@ -129,7 +131,8 @@ static void binding_free_copies(const struct ls_net_plan *plan, struct ls_bindin
 {
     const struct ls_device_memory *memory = plan->plan->device->memory;
     for (size_t i = 0; binding->inputs != NULL && i < plan->plan->graph->input_count; i++)
-        memory->free(binding->inputs[i]);
+        if (!plan->plan->graph->inputs[i].cache)
+            memory->free(binding->inputs[i]);
     ls_free((void *)binding->inputs);
     memory->free(binding->record);
 }
@@ -143,7 +146,9 @@ int ls_binding_begin(const struct ls_net_plan *plan, int slot, void *const *inpu
     if (memory->host_memory)
         return 0;
     for (size_t i = 0; i < graph->input_count; i++)
-        if (inputs[i] != NULL) /* else it is not needed */
+        if (graph->inputs[i].cache)
+            binding->inputs[i] = inputs[i];
+        else if (inputs[i] != NULL) /* else it is not needed */
             LS_TRY(memory->write(stream, binding->inputs[i], inputs[i],
                                  ls_value_bytes(graph->inputs[i].value), error));
     return memory->zero(stream, binding->record,

@@ -2,9 +2,9 @@
  * *rows*, which all have as many tokens.
  *
  * A net that is *stepwise* (graph/stepwise.h) is planned twice, for one token and for a chunk of
- * them; what it keeps of earlier tokens, states per sample and keys and values, belongs to the
- * generator, row by row. Another net is computed for the whole window, of which the last places are
- * filled with token 0.
+ * them; what it keeps of earlier tokens, states per sample and caches of keys and values, belongs
+ * to the generator, row by row. Another net is computed for the whole window, of which the last
+ * places are filled with token 0, up to its head, which is computed for the last token alone.
  *
  * A text longer than the window goes on with a part of it: when it is full, the last half of its
  * tokens is kept, rounded down, and computed anew as if the text began there. A stepwise
@@ -25,6 +25,7 @@ struct ls_generator_options {
     const struct ls_language_net *language; /* outlives the generator, as nets do */
     struct ls_net *net;                     /* for one token, or for the whole window */
     struct ls_net *chunk; /* for a chunk of tokens; NULL: `net` is for the window */
+    struct ls_net *head;  /* makes logits of a token of what `net` ends with; NULL: `net` does */
     int64_t rows;
 };
 

@@ -55,8 +55,9 @@ static int prediction_allocate(struct ls_prediction *prediction, struct ls_error
     for (size_t i = 0; i < graph->normalizer_count && ready; i++)
         prediction->normalizers[i] = 1;
     for (size_t i = 0; i < graph->input_count && ready; i++)
-        ready = (prediction->zeros[i] = ls_alloc_aligned(ls_value_bytes(graph->inputs[i].value))) !=
-                NULL;
+        ready = graph->inputs[i].cache ||
+                (prediction->zeros[i] = ls_alloc_aligned(ls_value_bytes(graph->inputs[i].value))) !=
+                    NULL;
     return ready ? 0 : ls_fail_memory(error, "predictions");
 }
 
@@ -240,6 +241,7 @@ static int prediction_run_sample(const struct samples *samples, size_t sample, i
                                      .worker = worker,
                                      .first_ordinal = (int64_t)sample * plan->samples,
                                      .samples = plan->samples,
+                                     .position = rows->position,
                                      .normalizers = prediction->normalizers,
                                      .partials = prediction->records[worker]},
                          .rows = {rows->states, rows->row + (int64_t)sample, true}};

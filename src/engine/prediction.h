@@ -40,9 +40,12 @@ int ls_prediction_run_inputs(struct ls_prediction *prediction, const float *cons
 
 /* A run whose samples go on where others have stopped: they have the states per sample of rows. */
 struct ls_prediction_rows {
-    const void *const *inputs;       /* by input: of its type, sample by sample; NULL: zeros */
+    /* By input: of its type, sample by sample; NULL: zeros, which a cache (struct ls_input) cannot
+     * be: it is in the device's memory. */
+    const void *const *inputs;
     size_t count;                    /* of samples */
     struct ls_sample_states *states; /* NULL: there are none */
+    int64_t position;                /* of the first token of each in its text */
     int64_t row;                     /* of the first sample; the others have those behind it */
     int64_t begin, numbers;          /* which elements of each sample's output are wanted */
     float *output;                   /* they, sample by sample; NULL: none is */

@@ -425,6 +425,7 @@ static struct builder begin(const struct ls_graph_options *options, struct ls_er
     builder.graph->training = options->training;
     builder.graph->whole = options->whole;
     builder.graph->dummy = options->net->dummy;
+    builder.graph->cached = options->net->cached;
     builder.graph->net = options->net->net;
     builder.graph->parameters = options->parameters;
     builder.graph->definition = options->net->definition;

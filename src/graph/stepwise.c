@@ -7,6 +7,7 @@
 #include "graph/stepwise.h"
 
 #include "base/memory.h"
+#include "ir/attention.h"
 #include "ir/layer.h"
 
 /* Instead of an axis. */
@@ -61,12 +62,69 @@ static int follow_factors(const struct ls_op *op, const int *axes)
     return axis < attr->axis || axis >= attr->axis + attr->axes ? axis : MIXED;
 }
 
-/* The axis along which output 0 of an op has tokens, if its inputs have them as `axes` says. */
-static int follow_op(const struct ls_op *op, const int *axes)
+/* What a search knows. */
+struct search {
+    const struct ls_graph *graph;
+    const struct ls_language_net *language;
+    int *axes; /* by value */
+};
+
+/* Whether a value is an input that says `what` of each token; NULL is none that says otherwise. */
+static bool is_input(const struct search *search, const struct ls_value *value,
+                     enum ls_token_input what)
 {
-    const int axis = op->input[0] != NULL ? axes[op->input[0]->index] : NO_TOKENS;
+    return value == NULL || (value->storage == LS_STORE_INPUT &&
+                             ls_language_net_input(search->language, value->name) == what);
+}
+
+/* The same, or the numbers of positions from 0 on that a layer makes. */
+static bool are_positions(const struct search *search, const struct ls_value *value)
+{
+    if (is_input(search, value, LS_TOKEN_POSITIONS))
+        return true;
+    for (size_t i = 0; i < search->graph->op_count; i++) {
+        const struct ls_op *op = search->graph->ops[i];
+        if (op->kind == LS_OP_POSITIONS && op->output[0] == value)
+            return op->attr.offset == 0;
+    }
+    return false;
+}
+
+/* Attention of tokens to themselves and those in front of them. What says that these are of one
+ * text, without gaps, is as good as absent; other masks are not. */
+static int follow_attention(const struct search *search, const struct ls_op *op)
+{
+    const struct ls_attention_attr *attr = &op->attr.attention;
+    struct ls_value *const *in = op->input;
+    for (int i = LS_ATTENTION_Q; i <= LS_ATTENTION_V; i++)
+        if (in[i] != NULL && search->axes[in[i]->index] != 1)
+            return MIXED;
+    const bool plain = in[LS_ATTENTION_LENGTHS] == NULL && in[LS_ATTENTION_MASK] == NULL &&
+                       is_input(search, in[LS_ATTENTION_KEY_MASK], LS_TOKEN_MASK) &&
+                       is_input(search, in[LS_ATTENTION_SEGMENTS], LS_TOKEN_SEGMENTS) &&
+                       are_positions(search, in[LS_ATTENTION_POSITIONS]);
+    return attr->causal && attr->queries == attr->keys && plain ? 1 : MIXED;
+}
+
+/* The places of tokens, of which layer Positions looks at the shape alone. */
+static int follow_positions(const struct search *search, const struct ls_op *op)
+{
+    const struct ls_value *of = op->layer != NULL ? op->layer->bottom[0] : NULL;
+    const int axis = of != NULL ? search->axes[of->index] : NO_TOKENS;
+    if (op->inputs > 0 && !is_input(search, op->input[0], LS_TOKEN_SEGMENTS))
+        return MIXED;
+    return axis == 1 || (axis == NO_TOKENS && op->inputs == 0) ? axis : MIXED;
+}
+
+/* The axis along which output 0 of an op has tokens, if its inputs have them as `axes` says. */
+static int follow_op(const struct search *search, const struct ls_op *op)
+{
+    const int *axes = search->axes;
+    const int axis = op->inputs > 0 && op->input[0] != NULL ? axes[op->input[0]->index] : NO_TOKENS;
     if (op->kind == LS_OP_EMBED)
         return axes[op->input[1]->index];
+    if (op->kind == LS_OP_POSITIONS)
+        return follow_positions(search, op);
     if (axis == NO_TOKENS)
         return MIXED;
     switch (op->kind) {
@@ -97,6 +155,8 @@ static int follow_op(const struct ls_op *op, const int *axes)
         return follow_factors(op, axes);
     case LS_OP_PERMUTE:
         return follow_permutation(op, axis);
+    case LS_OP_ATTENTION:
+        return follow_attention(search, op);
     case LS_OP_RECURRENT:
         return axis == 0 ? 0 : MIXED;
     default:
@@ -113,11 +173,12 @@ static bool has_tokens(const struct ls_op *op, const int *axes)
 }
 
 /* Notes the axes of an op's outputs; whether it leaves tokens apart. */
-static bool follow(const struct ls_op *op, int *axes)
+static bool follow(const struct search *search, const struct ls_op *op)
 {
-    if (op->kind == LS_OP_KEEP || !has_tokens(op, axes))
+    int *axes = search->axes;
+    if (op->kind == LS_OP_KEEP || (op->kind != LS_OP_POSITIONS && !has_tokens(op, axes)))
         return true;
-    const int axis = follow_op(op, axes);
+    const int axis = follow_op(search, op);
     for (int i = 0; i < op->outputs && axis != MIXED; i++)
         if (op->output[i] !=
             NULL) /* of a recurrent layer those behind hidden are of the last step */
@@ -129,6 +190,7 @@ int ls_graph_find_token_mixer(const struct ls_graph *graph, const struct ls_lang
                               const struct ls_layer **mixer, struct ls_error *error)
 {
     int *axes = ls_alloc(graph->value_count + 1, sizeof *axes);
+    const struct search search = {graph, language, axes};
     *mixer = NULL;
     if (axes == NULL)
         return ls_fail_memory(error, "a net");
@@ -140,7 +202,7 @@ int ls_graph_find_token_mixer(const struct ls_graph *graph, const struct ls_lang
             axes[value->index] = 1 - value->sample_axis;
     }
     for (size_t i = 0; i < graph->op_count && *mixer == NULL; i++)
-        if (!follow(graph->ops[i], axes))
+        if (!follow(&search, graph->ops[i]))
             *mixer = graph->ops[i]->layer;
     ls_free(axes);
     return 0;
@@ -148,9 +210,11 @@ int ls_graph_find_token_mixer(const struct ls_graph *graph, const struct ls_lang
 
 bool ls_graph_is_endless(const struct ls_graph *graph, const struct ls_language_net *language)
 {
-    (void)graph;
     for (size_t i = 0; i < language->input_count; i++)
         if (language->inputs[i].what == LS_TOKEN_POSITIONS)
+            return false;
+    for (size_t i = 0; i < graph->op_count; i++)
+        if (graph->ops[i]->kind == LS_OP_ATTENTION || graph->ops[i]->kind == LS_OP_POSITIONS)
             return false;
     return language->recurrent;
 }

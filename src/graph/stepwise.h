@@ -1,5 +1,6 @@
 /* Nets of texts that can be computed token by token: what they make of a token depends on that
- * token, and on what their recurrent layers and their attention keep of those in front of it.
+ * token, on its position, and on what their recurrent layers and their causal attention keep of
+ * those in front of it.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_GRAPH_STEPWISE_H
 #define LS_GRAPH_STEPWISE_H

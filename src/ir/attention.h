@@ -14,6 +14,9 @@ enum {
     LS_ATTENTION_SEGMENTS,
     LS_ATTENTION_POSITIONS,
     LS_ATTENTION_INPUTS,
+    /* Where the op has a cache: keys and values of all places of a text, which it writes to. */
+    LS_ATTENTION_CACHED_KEYS = LS_ATTENTION_INPUTS,
+    LS_ATTENTION_CACHED_VALUES,
     LS_ATTENTION_IN_FRONT = 3
 };
 

@@ -172,6 +172,27 @@ struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, 
     return value;
 }
 
+struct ls_value *ls_graph_cache(struct ls_graph *graph, const char *name,
+                                const struct ls_shape *shape, const struct ls_value *like)
+{
+    struct ls_text full = {0};
+    struct ls_value *value = NULL;
+    ls_text_format(&full, "%s.%s", graph->emitting->name, name);
+    if (!full.failed)
+        value = new_value(graph, full.data, shape, LS_STORE_INPUT);
+    ls_text_free(&full);
+    if (value == NULL || !LS_GROW(graph->inputs, graph->input_count, graph->input_capacity)) {
+        graph->failed = true;
+        return NULL;
+    }
+    value->sample_axis = like->sample_axis;
+    value->rows = like->rows;
+    value->input = (int)graph->input_count;
+    graph->inputs[graph->input_count++] =
+        (struct ls_input){.layer = graph->emitting, .top = -1, .value = value, .cache = true};
+    return value;
+}
+
 /* ---- Ops ------------------------------------------------------------------------------------- */
 
 struct ls_op *ls_graph_op(struct ls_graph *graph, enum ls_op_kind kind)

@@ -95,6 +95,7 @@ struct ls_input {
     struct ls_layer *layer;
     int top;
     struct ls_value *value;
+    bool cache; /* a layer's own: memory of the device that ops read and write, run by run */
 };
 
 /* A parameter message that a layer of its type does not read. */
@@ -120,6 +121,7 @@ struct ls_graph {
     /* The micro-batch is a whole batch, so that layers may mix its samples: ls_layer_mix. */
     bool whole;
     bool dummy; /* of dummy data: averages that are not there are a mean of 0, a variance of 1 */
+    int64_t cached;                    /* as in struct ls_net_definition */
     const struct ls_layer *mixer;      /* the first layer that does; NULL: none */
     const struct ls_layer *mixing;     /* the last one that asked to */
     const Lockstep__NetParameter *net; /* (may be NULL) what the graph is made of */
@@ -187,6 +189,10 @@ struct ls_value *ls_graph_parameter(struct ls_graph *graph, struct ls_layer *lay
  * `sample_axis`. */
 struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, int top,
                                 const struct ls_shape *shape, enum ls_dtype type, int sample_axis);
+/* A tensor of F32 of the layer that emits, called `name` ("keys"), which goes on from run to run:
+ * it is in memory of the device that the caller hands in, and ops write to it. */
+struct ls_value *ls_graph_cache(struct ls_graph *graph, const char *name,
+                                const struct ls_shape *shape, const struct ls_value *like);
 /* A new op behind all others; then its inputs and outputs in order (NULL for an absent optional
  * one). Outputs become `learned` and `needs_grad` where an input is; a VIEW has the type of what it
  * is a view of. */

@@ -32,6 +32,7 @@ struct ls_context {
     struct ls_stream *stream;
     int64_t first_ordinal; /* of the micro-batch's first sample; samples are consecutive */
     int64_t samples;
+    int64_t position;          /* of the first token in its text; 0, but in nets that write texts */
     const double *normalizers; /* by index: true counts over the whole update, at least 1 */
     double *partials;          /* the record of this micro-batch, zeroed before the pass */
     double *lists;             /* behind it: the lists of rankings */

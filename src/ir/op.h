@@ -474,10 +474,15 @@ struct ls_rotary_attr {
  * with values of `value_depth` numbers. Query i stands beside key i' = i + K - Q. It sees key j
  * where j <= i' (causal), |i' - j| < window (if that is not 0), key j counts, the mask of the pair
  * is not 0, and segments of i and j are equal. A query that sees no key gives 0, and so do its
- * gradients. */
+ * gradients.
+ *
+ * cache: the inputs are the places of a text from ls_context.position on. Their keys and values go
+ * to the cache, which has those of all places in front, and K is position + Q; the attribute `keys`
+ * is the most that it can be. */
 struct ls_attention_attr {
     int64_t heads, kv_heads, queries, keys, depth, value_depth;
-    bool fused; /* input 0 holds q, k and v side by side */
+    bool fused;    /* input 0 holds q, k and v side by side */
+    int64_t cache; /* places that a cache has; 0: there is none. Forward alone */
     bool causal;
     int64_t window; /* 0: all */
     float scale;

@@ -17,7 +17,7 @@ enum { FIRST = LS_ATTENTION_LENGTHS, EXTRAS = LS_ATTENTION_INPUTS - FIRST };
 
 struct attention {
     struct ls_attention_attr attr;
-    struct ls_value *in[LS_ATTENTION_INPUTS]; /* of the op */
+    struct ls_value *in[LS_ATTENTION_CACHED_VALUES + 1]; /* of the op */
     struct ls_value *log_sum;
 };
 
@@ -249,6 +249,19 @@ static int check_extra(struct ls_layer *layer, int bottom, int extra, struct ls_
     return 0;
 }
 
+/* In a net that computes some tokens of a text at a time: keys and values of those in front are in
+ * a cache. All tokens are of one text, which has no gaps, so that what says so is not needed. */
+static void use_cache(struct ls_layer *layer)
+{
+    struct attention *state = layer->state;
+    struct ls_attention_attr *attr = &state->attr;
+    if (layer->graph->cached == 0 || !attr->causal || attr->queries != attr->keys)
+        return;
+    attr->cache = attr->keys = layer->graph->cached;
+    state->in[LS_ATTENTION_KEY_MASK] = state->in[LS_ATTENTION_SEGMENTS] = NULL;
+    state->in[LS_ATTENTION_POSITIONS] = NULL;
+}
+
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     struct attention *state = layer->state;
@@ -271,6 +284,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     struct ls_attention_attr *attr = &state->attr;
     attr->scale = p->has_scale ? p->scale : (float)(1 / sqrt((double)attr->depth));
     attr->bf16 = layer->bf16;
+    use_cache(layer);
     const int64_t samples = layer->bottom[0]->shape.dim[0];
     const struct ls_shape weights = {3, {attr->heads, attr->queries, attr->keys}};
     LS_TRY(ls_layer_check_shape(layer, error, "the weights of a sample",
@@ -284,10 +298,23 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
 static void put_inputs(const struct ls_layer *layer, struct ls_op *op)
 {
     const struct attention *state = layer->state;
-    for (int k = 0; k < LS_ATTENTION_INPUTS; k++)
+    const bool cache = state->attr.cache > 0;
+    for (int k = 0; k < (cache ? LS_ATTENTION_CACHED_VALUES + 1 : LS_ATTENTION_INPUTS); k++)
         ls_op_in(layer->graph, op, state->in[k]);
     if (op != NULL)
         op->attr.attention = state->attr;
+}
+
+static void make_cache(const struct ls_layer *layer)
+{
+    struct attention *state = layer->state;
+    const struct ls_attention_attr *attr = &state->attr;
+    const struct ls_value *q = layer->bottom[0];
+    const struct ls_shape keys = {3, {q->shape.dim[0], attr->cache, attr->kv_heads * attr->depth}};
+    const struct ls_shape values = {
+        3, {q->shape.dim[0], attr->cache, attr->kv_heads * attr->value_depth}};
+    state->in[LS_ATTENTION_CACHED_KEYS] = ls_graph_cache(layer->graph, "keys", &keys, q);
+    state->in[LS_ATTENTION_CACHED_VALUES] = ls_graph_cache(layer->graph, "values", &values, q);
 }
 
 static int forward(struct ls_layer *layer, struct ls_error *error)
@@ -305,6 +332,8 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
             state->log_sum->shape =
                 (struct ls_shape){3, {q->shape.dim[0], attr->heads, attr->queries}};
     }
+    if (attr->cache > 0)
+        make_cache(layer);
     struct ls_op *op = ls_graph_op(layer->graph, LS_OP_ATTENTION);
     put_inputs(layer, op);
     ls_op_out(layer->graph, op, y);

@@ -6,6 +6,7 @@
 
 #include "base/names.h"
 #include "schema/data_layers.h"
+#include "schema/language_inner.h"
 #include "schema/places.h"
 
 static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
@@ -40,17 +41,6 @@ static int language_fail(const struct ls_net_definition *definition,
     return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, format, name);
 }
 
-/* A copy of a layer, whose parts are shared. */
-static Lockstep__LayerParameter *language_copy(struct ls_definition *definition,
-                                               const Lockstep__LayerParameter *layer)
-{
-    Lockstep__LayerParameter *copy = ls_arena_alloc(definition->arena, 1, sizeof *copy);
-    if (copy == NULL || !ls_places_alias(definition->places, copy, layer))
-        return NULL;
-    *copy = *layer;
-    return copy;
-}
-
 /* ---- Logits ---------------------------------------------------------------------------------- */
 
 /* Where a net ends: the logits, and how many layers in front of `behind` may have made them. */
@@ -68,7 +58,7 @@ static int make_product(const struct ls_net_definition *from, size_t index, stru
     struct ls_definition *definition = from->definition;
     const Lockstep__LayerParameter *loss = from->net->layer[index];
     const Lockstep__LinearSoftmaxLossParameter *given = loss->linear_softmax_loss_param;
-    Lockstep__LayerParameter *layer = language_copy(definition, loss);
+    Lockstep__LayerParameter *layer = ls_language_copy(definition, loss);
     Lockstep__InnerProductParameter *param = (Lockstep__InnerProductParameter *)ls_arena_message(
         definition->arena, &lockstep__inner_product_parameter__descriptor);
     char **top = ls_arena_alloc(definition->arena, 1, sizeof *top);
@@ -155,6 +145,13 @@ static bool has_top(const struct ls_names *names, const Lockstep__LayerParameter
     return false;
 }
 
+static bool is_head(const Lockstep__LayerParameter *layer)
+{
+    const Lockstep__InnerProductParameter *param = layer->inner_product_param;
+    return is_type(layer, "InnerProduct") && layer->n_bottom == 1 && layer->n_top == 1 &&
+           param != NULL && (param->axis == 2 || param->axis == -1);
+}
+
 /* Leaves out the layers that logits do not depend on. */
 static int language_cut(const struct ls_net_definition *from, const struct ending *ending,
                         struct ls_language_net *net, struct ls_error *error)
@@ -191,13 +188,37 @@ static int language_cut(const struct ls_net_definition *from, const struct endin
     less->n_layer = kept;
     net->definition = *from;
     net->definition.net = less;
+    if (is_head(less->layer[kept - 1]))
+        net->head = less->layer[kept - 1];
+    return 0;
+}
+
+/* Puts inputs in place of the layers that read texts. */
+static int language_replace_data(struct ls_language_net *net, struct ls_error *error)
+{
+    const Lockstep__NetParameter *cut = net->definition.net;
+    net->data = ls_arena_alloc(net->definition.definition->arena, cut->n_layer, sizeof *net->data);
+    if (net->data == NULL)
+        return ls_fail_memory(error, "a net");
+    for (size_t i = 0; i < cut->n_layer; i++) {
+        if (!ls_data_layer_reads(cut->layer[i]))
+            continue;
+        net->data[i] = cut->layer[i];
+
+        LS_TRY(ls_language_data_input(&net->definition, cut->layer[i], &cut->layer[i], error));
+        if (net->separator < 0)
+            net->separator = ls_language_data_separator(net->data[i]);
+    }
     return 0;
 }
 
 /* ---- Inputs ---------------------------------------------------------------------------------- */
 
-/* What the blob of an Input layer is, by how it is used and what it is called. */
-static enum ls_token_input input_by_use(const Lockstep__NetParameter *net, const char *blob)
+/* What the blob of an Input layer is, by how it is used, what it is called, and what the Data layer
+ * says that it is in place of (or NULL). */
+static enum ls_token_input input_by_use(const Lockstep__NetParameter *net,
+                                        const Lockstep__LayerParameter *data, size_t top,
+                                        const char *blob)
 {
     static const struct {
         const char *const names[5];
@@ -216,32 +237,19 @@ static enum ls_token_input input_by_use(const Lockstep__NetParameter *net, const
             }
     if (!used)
         return LS_TOKEN_UNUSED;
+    if (data != NULL)
+        return ls_language_data_top(data, top);
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
         if (is_one_of(blob, known[k].names))
             return known[k].what;
     return LS_TOKEN_IDS;
 }
 
-/* The axis of a top's shape along which tokens follow each other; -1: it is no [N, T]. */
-static int token_axis(const Lockstep__LayerParameter *layer, int top)
-{
-    const Lockstep__InputParameter *param = layer->input_param;
-    if (param == NULL || param->n_shape == 0 ||
-        (param->n_shape != 1 && param->n_shape <= (size_t)top))
-        return -1;
-    const Lockstep__BlobShape *shape = param->shape[param->n_shape == 1 ? 0 : top];
-    const uint32_t samples = param->n_sample_axis == 0            ? 0
-                             : param->n_sample_axis == 1          ? param->sample_axis[0]
-                             : (size_t)top < param->n_sample_axis ? param->sample_axis[top]
-                                                                  : 2;
-    return shape->n_dim == 2 && samples < 2 ? 1 - (int)samples : -1;
-}
-
 /* The tokens of a window, as an input has them. */
 static int read_window(struct ls_language_net *net, const struct ls_language_input *input,
                        struct ls_error *error)
 {
-    const int axis = token_axis(input->layer, input->top);
+    const int axis = ls_language_token_axis(input->layer, input->top);
     if (axis < 0)
         return language_fail(&net->definition, input->layer,
                              "input_param { shape { dim: 1 dim: 128 } } takes 128 tokens", error,
@@ -262,12 +270,14 @@ static int read_window(struct ls_language_net *net, const struct ls_language_inp
     return 0;
 }
 
-static int add_input(struct ls_language_net *net, const Lockstep__LayerParameter *layer, int top,
-                     struct ls_error *error)
+static int add_input(struct ls_language_net *net, size_t index, int top, struct ls_error *error)
 {
+    const Lockstep__LayerParameter *layer = net->definition.net->layer[index];
     struct ls_language_input *input = &net->inputs[net->input_count];
     *input = (struct ls_language_input){
-        .layer = layer, .top = top, .what = input_by_use(net->definition.net, layer->top[top])};
+        .layer = layer,
+        .top = top,
+        .what = input_by_use(net->definition.net, net->data[index], (size_t)top, layer->top[top])};
     for (size_t i = 0; i < net->input_count && input->what == LS_TOKEN_IDS; i++)
         if (net->inputs[i].what == LS_TOKEN_IDS)
             return language_fail(&net->definition, layer,
@@ -290,16 +300,9 @@ static int find_inputs(struct ls_language_net *net, struct ls_error *error)
         return ls_fail_memory(error, "a net");
     for (size_t i = 0; i < cut->n_layer; i++) {
         const Lockstep__LayerParameter *layer = cut->layer[i];
-        if (ls_data_layer_reads(layer))
-            return language_fail(definition, layer,
-                                 "give the net's deploy form, with an Input layer of token ids",
-                                 error,
-                                 "layer '%.100s' reads no text and no tokens, so that there is no "
-                                 "text to go on with",
-                                 layer->name != NULL ? layer->name : "");
         net->recurrent = net->recurrent || is_recurrent(layer);
         for (size_t t = 0; ls_data_layer_takes_input(layer) && t < layer->n_top; t++)
-            LS_TRY(add_input(net, layer, (int)t, error));
+            LS_TRY(add_input(net, i, (int)t, error));
     }
     for (size_t i = 0; i < net->input_count; i++)
         ids += net->inputs[i].what == LS_TOKEN_IDS;
@@ -328,77 +331,11 @@ int ls_language_net_find(const struct ls_net_definition *from, const char *outpu
                          struct ls_language_net *net, struct ls_error *error)
 {
     struct ending ending = {0};
-    *net = (struct ls_language_net){0};
+    *net = (struct ls_language_net){.separator = -1};
     LS_TRY(find_ending(from, output, &ending, error));
     LS_TRY(language_cut(from, &ending, net, error));
+    LS_TRY(language_replace_data(net, error));
     LS_TRY(find_inputs(net, error));
     find_tokens(net);
     return 0;
-}
-
-/* ---- Another number of tokens ---------------------------------------------------------------- */
-
-/* An Input layer like `layer`, for `steps` tokens. */
-static Lockstep__LayerParameter *make_input(const struct ls_language_net *net,
-                                            const Lockstep__LayerParameter *layer, int64_t steps)
-{
-    struct ls_definition *definition = net->definition.definition;
-    struct ls_arena *arena = definition->arena;
-    const Lockstep__InputParameter *old = layer->input_param;
-    Lockstep__LayerParameter *copy = language_copy(definition, layer);
-    Lockstep__InputParameter *param = ls_arena_alloc(arena, 1, sizeof *param);
-    if (copy == NULL || param == NULL || !ls_places_alias(definition->places, param, old))
-        return NULL;
-    *param = *old;
-    copy->input_param = param;
-    param->n_shape = layer->n_top;
-    param->shape = ls_arena_alloc(arena, layer->n_top, sizeof *param->shape);
-    for (size_t t = 0; param->shape != NULL && t < layer->n_top; t++) {
-        const Lockstep__BlobShape *shape = old->shape[old->n_shape == 1 ? 0 : t];
-        const enum ls_token_input what = ls_language_net_input(net, layer->top[t]);
-        const int axis = what != LS_TOKEN_UNUSED ? token_axis(layer, (int)t) : -1;
-        Lockstep__BlobShape *made = ls_arena_alloc(arena, 1, sizeof *made);
-        int64_t *dim = ls_arena_alloc(arena, shape->n_dim + 1, sizeof *dim);
-        if (made == NULL || dim == NULL)
-            return NULL;
-        *made = *shape;
-        memcpy(dim, shape->dim, shape->n_dim * sizeof *dim);
-        made->dim = dim;
-        if (axis >= 0)
-            dim[axis] = steps;
-        param->shape[t] = made;
-    }
-    return param->shape != NULL ? copy : NULL;
-}
-
-int ls_language_net_make(const struct ls_language_net *net, int64_t steps,
-                         struct ls_net_definition *definition, struct ls_error *error)
-{
-    struct ls_arena *arena = net->definition.definition->arena;
-    const Lockstep__NetParameter *cut = net->definition.net;
-    Lockstep__NetParameter *made = ls_arena_alloc(arena, 1, sizeof *made);
-    Lockstep__LayerParameter **layer = ls_arena_alloc(arena, cut->n_layer, sizeof *layer);
-    if (made == NULL || layer == NULL ||
-        !ls_places_alias(net->definition.definition->places, made, cut))
-        return ls_fail_memory(error, "a net");
-    *made = *cut;
-    made->layer = layer;
-    for (size_t i = 0; i < cut->n_layer; i++) {
-        layer[i] = cut->layer[i];
-        if (ls_data_layer_takes_input(cut->layer[i]))
-            layer[i] = make_input(net, cut->layer[i], steps);
-        if (layer[i] == NULL)
-            return ls_fail_memory(error, "a net");
-    }
-    *definition = net->definition;
-    definition->net = made;
-    return 0;
-}
-
-enum ls_token_input ls_language_net_input(const struct ls_language_net *net, const char *blob)
-{
-    for (size_t i = 0; i < net->input_count; i++)
-        if (strcmp(net->inputs[i].layer->top[net->inputs[i].top], blob) == 0)
-            return net->inputs[i].what;
-    return LS_TOKEN_UNUSED;
 }

@@ -29,11 +29,16 @@ struct ls_language_net {
     const char *logits; /* the blob; its last axis is that of the tokens' numbers */
     struct ls_language_input *inputs;
     size_t input_count;
-    int64_t window; /* how many tokens it is defined for */
-    int64_t tokens; /* the rows of the table that token ids are looked up in; 0: there is none */
-    bool recurrent; /* it has layers whose state goes on from window to window */
-    /* Of a net with a Data layer that reads texts or tokens; else NULL. */
-    const Lockstep__LayerParameter *data;
+    int64_t window;    /* how many tokens it is defined for */
+    int64_t tokens;    /* the rows of the table that token ids are looked up in; 0: there is none */
+    int64_t separator; /* what its Data layer says begins documents: an id, or of a text a code
+                          point; -1: nothing, or there is no such layer */
+    bool recurrent;    /* it has layers whose state goes on from window to window */
+    /* By layer: the Data layer that it is an input in place of; NULL: none. */
+    const Lockstep__LayerParameter **data;
+    /* What makes the logits of a token of its first bottom alone: the last layer, an InnerProduct
+     * over the last of three axes. NULL: there is none. */
+    const Lockstep__LayerParameter *head;
 };
 
 /* Finds logits and inputs of a net, filtered for its test phase. The logits are blob `output`, or,
@@ -43,9 +48,20 @@ struct ls_language_net {
 int ls_language_net_find(const struct ls_net_definition *from, const char *output,
                          struct ls_language_net *net, struct ls_error *error);
 
-/* The same net for `steps` tokens: *definition lives as long as `net` does. */
-int ls_language_net_make(const struct ls_language_net *net, int64_t steps,
+struct ls_language_part {
+    int64_t steps;  /* tokens that are computed */
+    bool body;      /* without the head, which is there */
+    int64_t cached; /* tokens whose keys and values are kept from run to run; 0: none are */
+};
+/* A part of the net; its products that do not say an algorithm are PORTABLE, so that logits of a
+ * token do not depend on how many there are. *definition lives as long as `net` does. */
+int ls_language_net_make(const struct ls_language_net *net, const struct ls_language_part *part,
                          struct ls_net_definition *definition, struct ls_error *error);
+/* The head of one token; its input is the blob that the body ends with, of these three axes, with
+ * samples along `sample_axis`. */
+int ls_language_net_make_head(const struct ls_language_net *net, const int64_t *dim,
+                              int sample_axis, struct ls_net_definition *definition,
+                              struct ls_error *error);
 
 /* What the input of a graph is that is called like this; LS_TOKEN_UNUSED where it is none of the
  * net's. */

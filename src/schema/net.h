@@ -31,6 +31,9 @@ struct ls_net_definition {
     /* Its data are dummy data: without weights, layers that normalise by saved averages find a mean
      * of 0 and a variance of 1. */
     bool dummy;
+    /* Of a net that computes some tokens of a text at a time: of how many its attention keeps keys
+     * and values; 0: it keeps none. */
+    int64_t cached;
     int32_t test_iter; /* of a solver's test net: batches to test; 0: every sample once */
     const Lockstep__NetParameter *all; /* with the layers of all states */
     /* Not 0: problems of reading it, which have been reported. Layers are damaged then

@@ -156,6 +156,7 @@ void scene_run(struct op_scene *scene, const struct ls_device *device,
         result->partial[s] = ls_alloc(result->partial_count, sizeof(double));
     struct ls_context context = {.samples = 1,
                                  .first_ordinal = 1000 + (int64_t)scene->round,
+                                 .position = scene->position,
                                  .normalizers = scene->normalizers,
                                  .partials = result->record,
                                  .lists = result->record + SCENE_RECORD - SCENE_LISTS,

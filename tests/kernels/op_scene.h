@@ -34,6 +34,7 @@ struct op_scene {
     int values;
     float list[64]; /* coefficients, or weights of classes */
     double normalizers[1];
+    int64_t position; /* of the first token in its text */
     Lockstep__FillerParameter filler;
     /* Batch statistics: two parts of two groups. */
     struct ls_layer layer;

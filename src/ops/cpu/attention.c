@@ -12,11 +12,13 @@
 
 enum { BLOCK = LS_ATTENTION_BLOCK };
 
-/* Panels of all keys and values of a head. */
+/* Panels of all keys and values of a head that some query may see. */
 static void pack_keys(const struct ls_attention_pass *pass, int64_t head)
 {
     const struct ls_attention_plan *plan = &pass->plan;
-    for (size_t b = 0; b < plan->blocks; b++) {
+    const struct ls_attention_range blocks =
+        ls_attention_blocks_of(pass->attr, 0, pass->attr->queries);
+    for (size_t b = (size_t)blocks.begin; b < (size_t)blocks.end; b++) {
         const int64_t j = (int64_t)b * BLOCK, left = pass->attr->keys - j;
         const int64_t count = left < BLOCK ? left : BLOCK;
         const struct ls_block_operand k =

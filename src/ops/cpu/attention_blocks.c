@@ -110,6 +110,10 @@ void ls_attention_begin(struct ls_attention_pass *pass, const struct ls_prepared
                                        .batch = q->shape.dim[0],
                                        .rows = q->sample_axis == 0 ? q->rows : q->shape.dim[0],
                                        .first_ordinal = (uint64_t)context->first_ordinal};
+    if (pass->attr->cache > 0) {
+        pass->now = ls_attention_append(op, in, context->position);
+        pass->attr = &pass->now;
+    }
 }
 
 /* The angles of positions that an input says. */
@@ -206,8 +210,8 @@ struct ls_block_operand ls_attention_operand(const struct ls_attention_pass *pas
     const int64_t depth = which == LS_ATTENTION_V ? attr->value_depth : attr->depth;
     rows.at += first * rows.pitch;
     struct ls_block_operand operand =
-        ls_attention_rows_read(pass, pass->offset + (attr->fused ? LS_ATTENTION_Q : which), rows,
-                               count, depth, pass->plan.turned);
+        ls_attention_rows_read(pass, pass->offset + ls_attention_input_of(attr, which), rows, count,
+                               depth, pass->plan.turned);
     if (attr->rotary.dims == 0 || which == LS_ATTENTION_V)
         return operand;
     const int64_t position = which == LS_ATTENTION_Q ? first + attr->keys - attr->queries : first;

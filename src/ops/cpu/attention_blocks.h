@@ -32,6 +32,7 @@ struct ls_attention_plan ls_attention_plan(const struct ls_attention_attr *attr,
 /* A pass over a micro-batch. */
 struct ls_attention_pass {
     const struct ls_attention_attr *attr;
+    struct ls_attention_attr now; /* which that is, where there is a cache */
     struct ls_attention_plan plan;
     const struct ls_op *op;
     void *const *in; /* all inputs of the op; that of q is number `offset` */
@@ -48,6 +49,7 @@ struct ls_attention_pass {
 
 /* Keeps the table of angles, which goes on behind the call, in prepared->state. */
 int ls_attention_prepare(struct ls_prepared *prepared, bool backward, struct ls_error *error);
+/* Writes to the cache, if there is one. `pass` stays where it is. */
 void ls_attention_begin(struct ls_attention_pass *pass, const struct ls_prepared *prepared,
                         void *const *in, int offset, bool backward, void *scratch,
                         const struct ls_context *context);

@@ -130,7 +130,7 @@ static void read_rows(const struct heads *h, int which, double *to)
     const int64_t head =
         which == LS_ATTENTION_Q ? h->head : h->head / (attr->heads / attr->kv_heads);
     const struct ls_attention_rows rows = ls_attention_rows_of(attr, which, h->n, head);
-    const float *from = input(h, attr->fused ? LS_ATTENTION_Q : which);
+    const float *from = input(h, ls_attention_input_of(attr, which));
     const int64_t depth = which == LS_ATTENTION_V ? attr->value_depth : attr->depth;
     const int64_t count = which == LS_ATTENTION_Q ? attr->queries : attr->keys;
     const int64_t shift = which == LS_ATTENTION_Q ? attr->keys - attr->queries : 0;
@@ -399,6 +399,11 @@ static void read_head(struct heads *h, int64_t head)
 static void forward(const struct ls_call *call)
 {
     struct heads h = heads_of(call, 0);
+    struct ls_attention_attr now;
+    if (h.attr->cache > 0) {
+        now = ls_attention_append(call->op, call->in, call->context->position);
+        h.attr = &now;
+    }
     const struct ls_attention_attr *attr = h.attr;
     for (h.n = 0; h.n < call->op->input[0]->shape.dim[0]; h.n++) {
         find_angles(&h);

@@ -6,7 +6,7 @@
 enum { LETTERS = 5, MOST = 1000 };
 
 struct lockstep_generator {
-    int samples;
+    int samples, ends; /* with a tokenizer 'e' ends texts */
     int32_t last, ids[MOST];
 };
 
@@ -26,7 +26,8 @@ int lockstep_generator_load(const char *path, const char *weights,
     fake_note_device(options->device);
     *generator = fake.load_status == 0 ? fake_make(sizeof **generator) : NULL;
     if (*generator != NULL)
-        (*generator)->samples = options->samples;
+        **generator = (struct lockstep_generator){.samples = options->samples,
+                                                  .ends = options->tokenizer != NULL};
     return fake_answer(fake.load_status, error);
 }
 
@@ -60,12 +61,18 @@ int lockstep_generator_encode(struct lockstep_generator *generator, const char *
     return 0;
 }
 
-const char *lockstep_generator_token(const struct lockstep_generator *generator, int32_t id,
+/* The first letter of a text is a capital one. */
+const char *lockstep_generator_token(struct lockstep_generator *generator, int32_t id, int begins,
                                      size_t *length)
 {
     (void)generator;
     *length = 1;
-    return &"abcde"[id];
+    return &(begins ? "ABCDE" : "abcde")[id];
+}
+
+int lockstep_generator_ends(const struct lockstep_generator *generator, int32_t id)
+{
+    return generator->ends && id == LETTERS - 1;
 }
 
 int32_t lockstep_generator_start(const struct lockstep_generator *generator)

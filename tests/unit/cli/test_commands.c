@@ -446,7 +446,7 @@ static void test_generate(void **state)
     assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--prompt", "ab", "--length",
                          "4", "--greedy", "--top-k", "3", "--top-p", "0.5", "--seed", "7"),
                      0);
-    assert_string_equal(out, "abcdea\n");
+    assert_string_equal(out, "Abcdea\n");
     assert_string_equal(fake.calls, "generator(m|w|1|0|3|0.5|7|0) ");
     assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--prompt", "ab", "--length",
                          "9", "--stop", "e", "--no-prompt", "--temperature", "0.25"),
@@ -462,15 +462,42 @@ static void test_generate(void **state)
     assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--prompt", "a", "--length",
                          "3", "--samples", "2", "--stop", "d"),
                      0);
-    assert_string_equal(out, "--- text 1\nabc\n--- text 2\nac\n");
+    assert_string_equal(out, "--- text 1\nAbc\n--- text 2\nAc\n");
     assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--ids", "--prompt", "1 x"),
                      LOCKSTEP_USAGE);
     assert_string_equal(
         messages, "lockstep: generate: byte 3 of the prompt is no part of a number of a token\n");
-    assert_int_equal(
-        RUN("generate", "--model", "m", "--weights", "w", "--prompt", "a", "--stop", "ab"),
-        LOCKSTEP_USAGE);
-    assert_string_equal(messages, "lockstep: generate: --stop 'ab' is 2 tokens; it must be one\n");
+    assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--ids", "--prompt", "1",
+                         "--stop", "1 2"),
+                     LOCKSTEP_USAGE);
+    assert_string_equal(
+        messages, "lockstep: generate: --stop '1 2' is 2 numbers of tokens; it must be one\n");
+}
+
+/* What ends a text: several tokens, of which a part may come and not go on; the token of the
+ * tokenizer. */
+static void test_generate_ends(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--prompt", "a", "--length",
+                         "9", "--stop", "eb", "--stop", "dea"),
+                     0);
+    assert_string_equal(out, "Abc\n");
+    assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--prompt", "a", "--length",
+                         "5", "--stop", "eb", "--stop", "abz"),
+                     0);
+    assert_string_equal(out, "Abcdea\n"); /* what was held goes out in the end */
+    assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--prompt", "a", "--length",
+                         "9", "--tokenizer", "t"),
+                     0);
+    assert_string_equal(out, "Abcd\n");
+    assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--prompt", "a", "--length",
+                         "5", "--tokenizer", "t", "--ignore-end"),
+                     0);
+    assert_string_equal(out, "Abcdea\n");
+    assert_int_equal(RUN("generate", "--model", "m", "--weights", "w", "--ids", "--tokenizer", "t"),
+                     LOCKSTEP_USAGE);
+    assert_non_null(strstr(messages, "--tokenizer or --ids, not both"));
 }
 
 /* Every command that has the option hands it to each call of the library that computes. */
@@ -537,6 +564,7 @@ int main(void)
         TEST(test_predict_samples),
         TEST(test_predict_draw),
         TEST(test_generate),
+        TEST(test_generate_ends),
         TEST(test_plan),
         TEST(test_plan_ranks),
         TEST(test_links),

@@ -196,6 +196,102 @@ static void gradients_are_slopes(void **state)
     assert_true(compared >= 3000);
 }
 
+/* ---- Caches ---------------------------------------------------------------------------------- */
+
+/* Whether a scene is one of a text: tokens that see themselves and those in front. */
+static bool is_text(const struct op_scene *scene)
+{
+    const struct ls_attention_attr *attr = &scene->op.attr.attention;
+    bool plain = attr->causal && attr->queries == attr->keys && attr->dropout.ratio == 0;
+    for (int k = LS_ATTENTION_LENGTHS; k < LS_ATTENTION_INPUTS; k++)
+        plain = plain && scene->in[k] == NULL;
+    return plain;
+}
+
+/* Places [first, first + count) of each row of a value. */
+static void put_places(struct op_scene *step, const struct op_scene *scene, int input,
+                       int64_t first, int64_t count)
+{
+    const struct ls_value *from = scene->in[input];
+    if (from == NULL) {
+        scene_no_in(step);
+        return;
+    }
+    const int64_t places = from->shape.dim[1], width = from->shape.dim[2];
+    float *to = scene_in(step, shape_of(3, from->shape.dim[0], count, width, 0), 0, 1);
+    for (int64_t n = 0; n < from->shape.dim[0]; n++)
+        memcpy(to + n * count * width, scene->plain[from->index] + (n * places + first) * width,
+               (size_t)(count * width) * sizeof *to);
+}
+
+/* A cache that has what is in front of place `first`, and NaNs behind. */
+static void put_cache(struct op_scene *step, const struct op_scene *scene, int which, int64_t first)
+{
+    const struct ls_attention_attr *attr = &scene->op.attr.attention;
+    const int64_t depth = which == LS_ATTENTION_K ? attr->depth : attr->value_depth;
+    const int64_t width = attr->kv_heads * depth, cache = step->op.attr.attention.cache;
+    const int64_t samples = scene->in[0]->shape.dim[0];
+    float *to = scene_in(step, shape_of(3, samples, cache, width, 0), 0, 1);
+    for (int64_t n = 0; n < samples; n++)
+        for (int64_t i = 0; i < cache; i++)
+            for (int64_t c = 0; c < width; c++)
+                to[(n * cache + i) * width + c] =
+                    i < first ? row_of(scene, which, n, 0, i)[c] : NAN;
+}
+
+static void check_places(const struct op_scene *scene, const struct op_result *whole,
+                         const struct ls_device *device, int64_t first, int64_t count)
+{
+    const struct ls_attention_attr *attr = &scene->op.attr.attention;
+    const int64_t samples = scene->in[0]->shape.dim[0], width = attr->heads * attr->value_depth;
+    struct op_scene step = {.round = scene->round, .position = first};
+    struct op_result result;
+    step.op.kind = LS_OP_ATTENTION;
+    step.op.attr = scene->op.attr;
+    step.op.attr.attention.cache = step.op.attr.attention.keys = attr->keys + 3;
+    step.op.attr.attention.queries = count;
+    for (int k = LS_ATTENTION_Q; k <= LS_ATTENTION_V; k++)
+        put_places(&step, scene, k, first, count);
+    for (int k = LS_ATTENTION_LENGTHS; k < LS_ATTENTION_INPUTS; k++)
+        scene_no_in(&step);
+    put_cache(&step, scene, LS_ATTENTION_K, first);
+    put_cache(&step, scene, LS_ATTENTION_V, first);
+    scene_out(&step, shape_of(3, samples, count, width, 0));
+    scene_run(&step, device, &ls_layout_plain, &result);
+    for (int64_t n = 0; n < samples; n++)
+        if (memcmp(result.out[Y] + n * count * width,
+                   whole->out[Y] + (n * attr->queries + first) * width,
+                   (size_t)(count * width) * sizeof *whole->out[Y]) != 0)
+            fail_msg("round %d, %s: places from %d on differ", (int)scene->round, device->name,
+                     (int)first);
+    result_free(&result);
+    scene_free(&step);
+}
+
+static void a_cache_changes_no_bit(void **state)
+{
+    (void)state;
+    const struct ls_device *devices[] = {reference_device(), ls_device_default()};
+    int compared = 0;
+    for (uint64_t round = 0; compared < 300; round++) {
+        struct op_scene scene = {.round = round};
+        struct op_result whole;
+        scene.op.kind = LS_OP_ATTENTION;
+        op_makers[LS_OP_ATTENTION](&scene);
+        const int64_t places = scene.op.attr.attention.queries;
+        for (int d = 0; d < 2 && is_text(&scene); d++) {
+            scene_run(&scene, devices[d], &ls_layout_plain, &whole);
+            for (int64_t i = 0, count; i < places; i += count, compared++) {
+                count = 1 + (i * 7 + (int64_t)round) % (places < 20 ? 5 : 90);
+                count = count < places - i ? count : places - i;
+                check_places(&scene, &whole, devices[d], i, count);
+            }
+            result_free(&whole);
+        }
+        scene_free(&scene);
+    }
+}
+
 /* ---- The CPU --------------------------------------------------------------------------------- */
 
 /* A row of q that holds a NaN: its query gives NaN, another one does not. */
@@ -291,6 +387,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_those_of_the_formulas),
         cmocka_unit_test(gradients_are_slopes),
+        cmocka_unit_test(a_cache_changes_no_bit),
         cmocka_unit_test(a_nan_comes_through),
         cmocka_unit_test(powers_are_near),
         cmocka_unit_test(instruction_sets_give_equal_bits),

@@ -14,8 +14,9 @@
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/vector/bf16_ends.h"
 
-/* TILE_ROWS: of a tile at once, so that scratch memory is for no more. */
-enum { LINE = 512, TILE_ROWS = 64 };
+/* FEW_ROWS: of which a panel of columns would be nearly empty. TILE_ROWS: of a tile at once, so
+ * that scratch memory is for no more. */
+enum { LINE = 512, FEW_ROWS = 2, TILE_ROWS = 64 };
 
 enum { LARGE = 8 << 20 }; /* bytes of weights: more than a core has in its caches */
 
@@ -145,12 +146,13 @@ static struct ls_bf16_operand weights_of(const struct ls_op *op, const void *w, 
 }
 
 /* Whether the rows that are given are a, although the weights lie line by line: transposing the
- * weights then takes less time than transposing more rows, and their result. */
+ * weights then takes less time than transposing more rows, and their result, or than panels with a
+ * row or two. */
 static bool transposes_weights(const struct ls_op *op, int64_t count)
 {
     const struct ls_inner_product_attr *attr = &op->attr.inner_product;
     return !reads_wide(op) && is_data(op) == attr->transpose &&
-           count >= (is_data(op) ? attr->k : attr->n);
+           (count <= FEW_ROWS || count >= (is_data(op) ? attr->k : attr->n));
 }
 
 /* Rows of x, or of dy, times the weights w: rows w^T, or rows w where `combine`. */
@@ -280,10 +282,11 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
                                  ? ls_bf16_product_scratch(f32, m, columns, depth)
                                  : ls_bf16_product_scratch(f32, columns, m, depth),
                              ls_bf16_product_scratch_up_to(f32, part, TILE_ROWS, depth));
-        if (!combine && transposes_weights(op, TILE_ROWS)) /* some tiles do */
-            prepared->scratch_bytes =
-                larger(prepared->scratch_bytes,
-                       ls_bf16_product_scratch_up_to(f32, TILE_ROWS, part, depth));
+        if (!combine && !reads_wide(op)) { /* some tiles transpose them */
+            const int64_t rows = transposes_weights(op, TILE_ROWS) ? TILE_ROWS : FEW_ROWS;
+            prepared->scratch_bytes = larger(prepared->scratch_bytes,
+                                             ls_bf16_product_scratch_up_to(f32, rows, part, depth));
+        }
     }
     return ls_own_prepare_bf16(prepared, ls_bf16_tiles_name());
 }
