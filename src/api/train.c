@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "engine/compare.h"
 #include "engine/copies.h"
+#include "engine/store_views.h"
 #include "schema/text_format.h"
 #include "schema/upgrade.h"
 #include "solver/added_losses.h"

@@ -10,6 +10,7 @@
 #include "engine/pages.h"
 #include "engine/plans.h"
 #include "engine/reducer.h"
+#include "engine/store_views.h"
 #include "engine/work_queue.h"
 #include "transport/comm.h"
 

@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "engine/reducer_factors.h"
 #include "engine/reducer_sums.h"
+#include "engine/store_views.h"
 #include "transport/failure_detector.h"
 
 struct ls_reducer {

@@ -24,6 +24,7 @@
 #include "engine/reducer.h"
 #include "engine/run.h"
 #include "engine/sample_states.h"
+#include "engine/store_views.h"
 #include "engine/work_queue.h"
 #include "ir/layer.h"
 #include "transport/comm.h"

@@ -9,18 +9,12 @@
 #include "base/mutant.h"
 #include "base/random.h"
 #include "engine/rows.h"
-#include "engine/profiler.h"
-
-struct ls_stored_weights {
-    float **of;  /* by parameter */
-    float *flat; /* those whose gradients are reduced as sums, as engine/shards.h lays them */
-    int (*wait)(void *user, int bucket, struct ls_error *error); /* NULL: none are ever sent */
-    void *user;
-};
+#include "engine/store_inner.h"
+#include "engine/store_views.h"
 
 /* ---- Access to weights ----------------------------------------------------------------------- */
 
-static int store_wait(const struct ls_store *store, int bucket, struct ls_error *error)
+int ls_store_wait(const struct ls_store *store, int bucket, struct ls_error *error)
 {
     const struct ls_stored_weights *weights = store->weights;
     return weights->wait != NULL ? weights->wait(weights->user, bucket, error) : 0;
@@ -31,14 +25,14 @@ int ls_store_weights(const struct ls_store *store, int parameter, float **weight
 {
     int bucket = store->shards->bucket[parameter];
     *weights = store->weights->of[parameter];
-    return bucket >= 0 ? store_wait(store, bucket, error) : 0;
+    return bucket >= 0 ? ls_store_wait(store, bucket, error) : 0;
 }
 
 int ls_store_all_weights(const struct ls_store *store, float *const **weights,
                          struct ls_error *error)
 {
     *weights = store->weights->of;
-    return store_wait(store, LS_BUCKETS_ALL, error);
+    return ls_store_wait(store, LS_BUCKETS_ALL, error);
 }
 
 float *ls_store_send_from(struct ls_store *store,
@@ -312,50 +306,6 @@ static int store_create_gradients(struct ls_store *store, int workers, struct ls
     return status;
 }
 
-static void store_close_view(const struct ls_store *store, struct ls_view_memory *memory)
-{
-    store->device->converter_free(memory->converter);
-    store->device->memory->free(memory->numbers);
-}
-
-static int store_open_view(const struct ls_store *store, const struct ls_view *view,
-                           struct ls_view_memory *memory, struct ls_error *error)
-{
-    const struct ls_parameter *parameter = view->parameter;
-    *memory =
-        (struct ls_view_memory){.numbers = store->device->memory->create(ls_view_bytes(view))};
-    if (memory->numbers == NULL)
-        return ls_fail_memory(error, parameter->name);
-    int status = store->device->converter_new(parameter->layout, view->layout, &parameter->shape,
-                                              view->type, &memory->converter, error);
-    if (status != 0)
-        store_close_view(store, memory);
-    return status;
-}
-
-/* All behind the first `count`. */
-static void store_close_views(struct ls_store *store, size_t count)
-{
-    while (store->view_count > count)
-        store_close_view(store, &store->view_memory[--store->view_count]);
-}
-
-/* Memory for views that have none. */
-static int store_open_views(struct ls_store *store, struct ls_error *error)
-{
-    size_t count = store->views->count;
-    if (store->view_count == count)
-        return 0;
-    struct ls_view_memory *longer = ls_resize(store->view_memory, count, sizeof *longer);
-    if (longer == NULL)
-        return ls_fail_memory(error, "parameters");
-    store->view_memory = longer;
-    for (; store->view_count < count; store->view_count++)
-        LS_TRY(store_open_view(store, &store->views->items[store->view_count],
-                               &longer[store->view_count], error));
-    return 0;
-}
-
 static int store_build(struct ls_store *store, const struct ls_store_options *options,
                        struct ls_error *error)
 {
@@ -370,7 +320,7 @@ static int store_build(struct ls_store *store, const struct ls_store_options *op
         LS_TRY(store_allocate_slot(store, (int)i, options, error));
     for (size_t i = 0; i < count; i++)
         LS_TRY(store_make_mask(store, (int)i, error));
-    LS_TRY(store_open_views(store, error));
+    LS_TRY(ls_store_open_views(store, error));
     if (!options->training)
         return 0;
     return store_create_gradients(store, options->workers, error);
@@ -408,7 +358,7 @@ void ls_store_free(struct ls_store *store)
         store->device->memory->free(slot->average);
         store->device->memory->free(slot->mask);
     }
-    store_close_views(store, 0);
+    ls_store_close_views(store, 0);
     ls_shards_free(store->shards);
     if (store->weights != NULL) {
         store->device->memory->free(store->weights->flat);
@@ -421,97 +371,4 @@ void ls_store_free(struct ls_store *store)
     ls_free(store->view_memory);
     ls_free(store->tiles);
     ls_free(store);
-}
-
-/* ---- Views ----------------------------------------------------------------------------------- */
-
-static int store_convert_view(const struct ls_store *store, size_t index, struct ls_error *error)
-{
-    const struct ls_view_memory *memory = &store->view_memory[index];
-    int parameter = store->views->items[index].parameter->index;
-    return store->device->converter_run(memory->converter, store->weights->of[parameter],
-                                        memory->numbers, error);
-}
-
-int ls_store_add_views(struct ls_store *store, struct ls_error *error)
-{
-    size_t first = store->view_count;
-    if (first == store->views->count)
-        return 0;
-    LS_TRY(store_wait(store, LS_BUCKETS_ALL, error)); /* their views are converted then, too */
-    int status = store_open_views(store, error);
-    for (size_t i = first; status == 0 && i < store->view_count; i++)
-        status = store_convert_view(store, i, error);
-    if (status != 0)
-        store_close_views(store, first); /* what is there counts as up to date */
-    return status;
-}
-
-struct refresh {
-    struct ls_store *store;
-    struct ls_profiler *profiler; /* or NULL */
-    bool own;                     /* only those of weights that are not exchanged */
-    _Atomic size_t next;
-    struct ls_worker_failure failure;
-};
-
-/* The bucket in which the weights of a view are exchanged; -1: in none. */
-static int store_bucket_of_view(const struct ls_store *store, size_t view)
-{
-    return store->shards->bucket[store->views->items[view].parameter->index];
-}
-
-static void store_refresh_some(void *argument, int worker)
-{
-    struct refresh *refresh = argument;
-    struct ls_store *store = refresh->store;
-    struct ls_error *error = ls_worker_error();
-    int status = 0;
-    while (status == 0) {
-        size_t i = atomic_fetch_add(&refresh->next, 1);
-        if (i >= store->view_count)
-            break;
-        if (refresh->own && store_bucket_of_view(store, i) >= 0)
-            continue;
-        uint64_t start = ls_profiler_start(refresh->profiler);
-        status = store_convert_view(store, i, error);
-        if (refresh->profiler != NULL)
-            refresh->profiler->worker[worker].views[store->views->items[i].parameter->index] +=
-                ls_nanoseconds() - start;
-    }
-    ls_worker_failure_note(&refresh->failure, status, error);
-}
-
-static int store_refresh(struct ls_store *store, struct ls_thread_pool *pool, bool own,
-                         struct ls_error *error)
-{
-    if (store->view_count == 0)
-        return 0;
-    struct refresh refresh = {.store = store,
-                              .profiler = ls_thread_pool_profiler(pool),
-                              .own = own,
-                              .failure = {.error = error}};
-    ls_thread_pool_run(pool, store_refresh_some, &refresh);
-    return atomic_load(&refresh.failure.status);
-}
-
-int ls_store_refresh_views(struct ls_store *store, struct ls_thread_pool *pool,
-                           struct ls_error *error)
-{
-    LS_TRY(store_wait(store, LS_BUCKETS_ALL, error));
-    return store_refresh(store, pool, false, error);
-}
-
-int ls_store_refresh_own_views(struct ls_store *store, struct ls_thread_pool *pool,
-                               struct ls_error *error)
-{
-    return store_refresh(store, pool, store->weights->wait != NULL, error);
-}
-
-int ls_store_convert_bucket(struct ls_store *store, int bucket, struct ls_error *error)
-{
-    for (size_t i = 0; i < store->view_count; i++)
-        if (store_bucket_of_view(store, i) == bucket)
-            LS_TRY(store_convert_view(store, i, error));
-    return 0;
 }

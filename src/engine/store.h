@@ -115,10 +115,6 @@ void ls_store_free(struct ls_store *store);
 int ls_store_fill(struct ls_store *store, const struct ls_store_options *options,
                   struct ls_thread_pool *pool, struct ls_error *error);
 
-/* Memory for views that plans have asked for since, brought up to date: for all, or for none where
- * it fails. */
-int ls_store_add_views(struct ls_store *store, struct ls_error *error);
-
 /* The weights of a parameter, in its layout: waits for those that other ranks have updated. They
  * are there until ls_reducer_send_weights. Any thread. */
 int ls_store_weights(const struct ls_store *store, int parameter, float **weights,
@@ -131,15 +127,6 @@ int ls_store_all_weights(const struct ls_store *store, float *const **weights,
 enum { LS_BUCKETS_ALL = -1 };
 float *ls_store_send_from(struct ls_store *store,
                           int (*wait)(void *user, int bucket, struct ls_error *error), void *user);
-
-/* Brings all views up to date with the weights. */
-int ls_store_refresh_views(struct ls_store *store, struct ls_thread_pool *pool,
-                           struct ls_error *error);
-/* After an update: only those of weights that are not exchanged. */
-int ls_store_refresh_own_views(struct ls_store *store, struct ls_thread_pool *pool,
-                               struct ls_error *error);
-/* Those of the weights in a bucket of the flat array, when they have arrived. */
-int ls_store_convert_bucket(struct ls_store *store, int bucket, struct ls_error *error);
 
 /* Clears those of `n` numbers of a parameter, of which the first belongs to element `first` of its
  * layout, whose weights are masked. They lie in the device's memory. */

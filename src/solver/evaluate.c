@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "engine/evaluation.h"
 #include "engine/figures.h"
+#include "engine/store_views.h"
 #include "solver/data.h"
 #include "solver/outputs.h"
 #include "solver/requests.h"

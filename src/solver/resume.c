@@ -15,6 +15,7 @@
 #include "engine/pass.h"
 #include "engine/rows.h"
 #include "engine/sample_states.h"
+#include "engine/store_views.h"
 #include "schema/canonical.h"
 #include "snapshot/archive.h"
 #include "snapshot/catalog.h"

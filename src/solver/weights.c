@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "base/text.h"
 #include "engine/copies.h"
+#include "engine/store_views.h"
 #include "ir/layer.h"
 #include "snapshot/caffemodel.h"
 #include "snapshot/caffemodel_hdf5.h"

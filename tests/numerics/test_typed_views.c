@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
+#include "engine/store_views.h"
 #include "ir/convert.h"
 #include "trainings/narrow_product.h"
 #include "trainings/ranks.h"
