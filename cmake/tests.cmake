@@ -148,7 +148,7 @@ set_tests_properties(compat_test_torch_reference PROPERTIES TIMEOUT ${LS_TEST_TI
   ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
 
 # Allocations, and the functions that make them, go through the test that counts them.
-foreach(name ls_alloc ls_alloc_aligned ls_free ls_free_aligned ls_store_create ls_muon_create ls_sums_create
+foreach(name ls_alloc ls_alloc_aligned ls_free ls_free_aligned ls_store_create ls_whole_create ls_sums_create
         ls_rows_cut ls_reducer_create ls_factors_create ls_factors_place ls_engine_bind ls_binding_bind)
   target_link_options(numerics_test_forecast_bytes PRIVATE -Wl,--wrap=${name})
 endforeach()

@@ -46,6 +46,7 @@ static void add_learned(const struct ls_layer *layer, const struct ls_view_set *
             continue;
         row->gradients += ls_gradient_bytes(blob);
         row->state += bytes * (size_t)ls_store_arrays(store, blob);
+        row->state += ls_store_factored_bytes(store, blob);
     }
 }
 

@@ -177,6 +177,37 @@ static void muon_move(const struct ls_update_rule *rule, const struct ls_update_
     }
 }
 
+/* ADAFACTOR's first pass, and its second. */
+static void adafactor_look(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                           struct ls_update_seen *seen)
+{
+    float *k = slice->history[1];
+    for (size_t i = 0; i < slice->n; i++) {
+        const float t = slice->gradient[i], g = t * rule->gradient_scale;
+        slice->direction[i] = g;
+        seen->gradient = larger(seen->gradient, bits_of(t));
+        if (k == NULL)
+            continue;
+        k[i] = (1 - rule->fresh) * k[i] + rule->fresh * (g * g + rule->square_min);
+        slice->direction[i] = k[i] != 0 ? g / sqrtf(k[i]) : 0;
+    }
+}
+
+static void adafactor_move(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                           struct ls_update_seen *seen)
+{
+    const float mu = rule->momentum;
+    float *h = slice->history[0];
+    for (size_t i = 0; i < slice->n; i++) {
+        float *w = &slice->weight[i], d = rule->trust * slice->gradient[i];
+        if (h != NULL)
+            d = h[i] = mu * h[i] + (1 - mu) * d;
+        *w = *w - (d + rule->rate * rule->decay * *w);
+        move_average(rule, slice, i);
+        seen->weight = larger(seen->weight, bits_of(*w));
+    }
+}
+
 /* LAMB's second pass. */
 static void lamb_move(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
                       struct ls_update_seen *seen)
@@ -201,6 +232,10 @@ int ls_plain_update(const struct ls_update_rule *rule, const struct ls_update_sl
     }
     if (rule->kind == LS_UPDATE_MUON) {
         (slice->direction != NULL ? muon_look : muon_move)(rule, slice, seen);
+        return 0;
+    }
+    if (rule->kind == LS_UPDATE_ADAFACTOR) {
+        (slice->direction != NULL ? adafactor_look : adafactor_move)(rule, slice, seen);
         return 0;
     }
     for (size_t i = 0; i < slice->n; i++) {

@@ -31,6 +31,11 @@
  *               u = mu * h + (1 - mu) * g      (without nesterov: u = h)
  *               w = w - (r * d + (r * decay) * w)
  *
+ *     ADAFACTOR k = (1 - fresh) * k + fresh * (g * g + square_min)
+ *               u = g / sqrt(k), 0 where k is 0   (parameters of two axes or more: u = g)
+ *               d = trust * u'                    (with mu > 0: h = mu * h + (1 - mu) * d, d = h)
+ *               w = w - (d + (r * decay) * w)
+ *
  *     average = average + (1 - average_decay) * (w - average)
  *
  * These are Caffe's rules (SGD ... Adam), Loshchilov and Hutter's decoupled decay (ADAMW), Lion
@@ -42,7 +47,8 @@
  * again and moves w.
  *
  * MUON (Jordan, 2024) has two passes, too: the first moves h and writes u, the second moves w by d,
- * which engine/muon.h makes of the whole u.
+ * which engine/muon.h makes of the whole u. So has ADAFACTOR (Shazeer and Stern, 2018): the first
+ * moves k and writes u, the second moves w by u', which engine/adafactor.h makes of it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DEVICE_UPDATE_H
@@ -63,36 +69,43 @@ enum ls_update_kind {
     LS_UPDATE_LION,
     LS_UPDATE_LAMB,
     LS_UPDATE_MUON,
+    LS_UPDATE_ADAFACTOR,
     LS_UPDATE_KINDS
 };
 
 /* Everything about an update that is the same for all elements of a parameter. */
 struct ls_update_rule {
     enum ls_update_kind kind;
-    float rate;           /* learning rate times lr_mult */
-    float momentum;       /* ADAM, LION: the first decay rate */
-    float momentum2;      /* ADAM, ADAMW, LION, LAMB: the second decay rate */
-    bool nesterov;        /* MUON */
-    int iterations;       /* MUON: of Newton and Schulz */
-    bool match_rms;       /* MUON: the scale of its steps */
-    float delta;          /* added to roots, or under them */
-    float rms_decay;      /* RMSPROP */
-    float correction;     /* ADAM, ADAMW, LAMB: ls_adam_correction of the update's number */
-    float trust;          /* LAMB's second pass: the ratio of norms */
-    float decay;          /* weight decay times decay_mult */
-    bool l1;              /* decay by the sign of the weight */
-    float gradient_scale; /* 1: not clipped */
-    float average_decay;  /* of the moving average, where a slice has one */
+    float rate;            /* learning rate times lr_mult */
+    float momentum;        /* ADAM, LION: the first decay rate */
+    float momentum2;       /* ADAM, ADAMW, LION, LAMB: the second decay rate */
+    bool nesterov;         /* MUON */
+    int iterations;        /* MUON: of Newton and Schulz */
+    bool match_rms;        /* MUON: the scale of its steps */
+    float fresh;           /* ADAFACTOR: what the newest square counts */
+    float square_min;      /* ADAFACTOR: added to squares */
+    float rate_most;       /* ADAFACTOR: its rate is no more */
+    float clip, scale_min; /* ADAFACTOR: see engine/adafactor.h */
+    bool scale_parameter;  /* ADAFACTOR: by the size of the weights */
+    float delta;           /* added to roots, or under them */
+    float rms_decay;       /* RMSPROP */
+    float correction;      /* ADAM, ADAMW, LAMB: ls_adam_correction of the update's number */
+    float trust;           /* LAMB's second pass: the ratio of norms */
+    float decay;           /* weight decay times decay_mult */
+    bool l1;               /* decay by the sign of the weight */
+    float gradient_scale;  /* 1: not clipped */
+    float average_decay;   /* of the moving average, where a slice has one */
 };
 
 /* A slice of a parameter. Arrays have `n` elements and do not overlap. */
 struct ls_update_slice {
     size_t n;
-    const float *gradient; /* not read by LAMB's second pass; d in MUON's */
+    const float *gradient; /* not read by LAMB's second pass; d or u' in those of others */
     float *weight;
     float *history[2]; /* as many as ls_update_histories says; else NULL */
-    float *direction;  /* LAMB's first pass writes d here, MUON's u; NULL: the second pass */
-    float *average;    /* moving average of the weights, or NULL */
+    float *direction; /* LAMB's first pass writes d here, MUON's and ADAFACTOR's u; NULL: the second
+                         pass */
+    float *average;   /* moving average of the weights, or NULL */
 };
 
 /* What an update saw: magnitudes as in device/exact.h. Merge two by their maxima. */

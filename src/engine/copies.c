@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/copies.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "engine/engine.h"
 #include "engine/reducer.h"
@@ -19,6 +21,32 @@ bool ls_copies_in_parts(const struct ls_engine *engine, int parameter, enum ls_s
         return false;
     ls_shards_own(store->shards, parameter, store->slots[parameter].elements, 0, &begin, &end);
     return begin > 0 || end < store->slots[parameter].elements;
+}
+
+static bool copies_factored(enum ls_store_array array)
+{
+    return array == LS_ROWS || array == LS_COLUMNS;
+}
+
+/* Moments of rows or columns: the host's, in their order, and one rank has all of them. Rank 0 gets
+ * them from there. */
+static int copies_read_moments(const struct ls_engine *engine, int parameter,
+                               enum ls_store_array array, const float *mine, float *plain,
+                               struct ls_error *error)
+{
+    const struct ls_store *store = engine->store;
+    const struct ls_shape shape = ls_store_array_shape(&store->set->items[parameter]->shape, array);
+    const size_t bytes = (size_t)ls_shape_size(&shape) * sizeof *mine;
+    if (!ls_copies_in_parts(engine, parameter, array)) {
+        memcpy(plain, mine, bytes);
+        return 0;
+    }
+    for (int r = 0; r < engine->comm->size; r++) {
+        size_t begin, end;
+        ls_shards_own(store->shards, parameter, store->slots[parameter].elements, r, &begin, &end);
+        engine->parts[r] = (struct ls_range){.begin = 0, .end = begin < end ? bytes : 0};
+    }
+    return ls_comm_gather(engine->comm, mine, plain, engine->parts, 1, error);
 }
 
 /* Rank 0 gets all parts of a parameter's array, of which each rank has its own at `mine`. */
@@ -89,6 +117,8 @@ int ls_copies_read(const struct ls_engine *engine, int parameter, enum ls_store_
     const struct ls_parameter *what = engine->store->set->items[parameter];
     float *numbers;
     LS_TRY(ls_store_array(engine->store, parameter, array, &numbers, error));
+    if (copies_factored(array))
+        return copies_read_moments(engine, parameter, array, numbers, plain, error);
     if (ls_copies_in_parts(engine, parameter, array))
         return copies_collect(engine, parameter, numbers, plain, error);
     return engine->device->parameter_to_plain(what->layout, &what->shape, numbers, plain, error);
@@ -98,9 +128,9 @@ const float *ls_copies_plain(const struct ls_engine *engine, int parameter,
                              enum ls_store_array array)
 {
     float *numbers;
-    bool plain = engine->store->set->items[parameter]->layout == &ls_layout_plain;
-    if (!plain || !engine->device->memory->host_memory ||
-        ls_copies_in_parts(engine, parameter, array) ||
+    bool plain = engine->store->set->items[parameter]->layout == &ls_layout_plain &&
+                 engine->device->memory->host_memory;
+    if ((!plain && !copies_factored(array)) || ls_copies_in_parts(engine, parameter, array) ||
         ls_store_array(engine->store, parameter, array, &numbers, NULL) != 0)
         return NULL;
     return numbers;

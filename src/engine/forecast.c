@@ -11,7 +11,6 @@
 #include "data/cache.h"
 #include "engine/engine.h"
 #include "engine/exchange.h"
-#include "engine/muon.h"
 #include "engine/pass.h"
 #include "engine/plans.h"
 #include "engine/rankings.h"
@@ -19,6 +18,7 @@
 #include "engine/rows.h"
 #include "engine/sample_states.h"
 #include "engine/shards.h"
+#include "engine/whole.h"
 #include "engine/reducer_sums.h"
 #include "transport/comm.h"
 
@@ -73,6 +73,7 @@ static int forecast_most_owned(const struct ls_parameter_set *set,
             size_t bytes = (end - begin) * ls_dtype_size(LS_F32);
             owned += store->average ? bytes : 0;
             arrays += bytes * (size_t)ls_store_arrays(store, set->items[i]);
+            arrays += begin < end ? ls_store_factored_bytes(store, set->items[i]) : 0;
         }
         *history = ls_room_larger(*history, arrays - owned);
         *averages = ls_room_larger(*averages, owned);
@@ -206,7 +207,7 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
     LS_TRY(forecast_add_parameters(set, views, store, forecast, error));
     size_t of_worker = 0;
     if (store->training && count > 0)
-        forecast->history += ls_muon_bytes(nets[0]->options.device, set, store, &of_worker);
+        forecast->history += ls_whole_bytes(nets[0]->options.device, set, store, &of_worker);
     forecast->base += set->count * PARAMETER + (size_t)store->workers * (THREAD + of_worker);
     return 0;
 }
@@ -233,6 +234,7 @@ size_t ls_forecast_copy(const struct ls_parameter_set *set, const struct ls_stor
     for (size_t i = 0; i < set->count; i++) {
         size_t arrays = 1 + (size_t)ls_store_arrays(store, set->items[i]);
         bytes += arrays * ls_parameter_plain_bytes(set->items[i]);
+        bytes += ls_store_factored_bytes(store, set->items[i]);
     }
     return bytes;
 }

@@ -6,9 +6,9 @@
 #include "base/thread.h"
 #include "engine/engine.h"
 #include "engine/lamb.h"
-#include "engine/muon.h"
 #include "engine/pass.h"
 #include "engine/profiler.h"
+#include "engine/whole.h"
 #include "transport/comm.h"
 
 enum {
@@ -25,9 +25,9 @@ struct ls_optimizer {
     _Atomic uint32_t *seen;
     uint32_t *all_seen; /* by rank: the same */
     size_t parameters;
-    int *owner;           /* by tile: the rank that updates it, or LS_ALL_RANKS */
-    struct ls_lamb *lamb; /* NULL: no parameter has that rule */
-    struct ls_muon *muon; /* the same */
+    int *owner;             /* by tile: the rank that updates it, or LS_ALL_RANKS */
+    struct ls_lamb *lamb;   /* NULL: no parameter has that rule */
+    struct ls_whole *whole; /* the same */
     const struct ls_device_memory *memory;
     float *read; /* the device's, AT_ONCE elements a worker: of a sum */
 };
@@ -63,7 +63,7 @@ int ls_optimizer_create(const struct ls_engine *engine, const struct ls_store_op
         optimizer->owner == NULL || optimizer->read == NULL)
         return ls_fail_memory(error, "the update"); /* the engine frees it */
     optimizer_find_owners(store, optimizer->owner);
-    LS_TRY(ls_muon_create(engine, options, &optimizer->muon, error));
+    LS_TRY(ls_whole_create(engine, options, &optimizer->whole, error));
     return ls_lamb_create(engine, options, &optimizer->lamb, error);
 }
 
@@ -77,7 +77,7 @@ void ls_optimizer_free(struct ls_optimizer *optimizer)
     ls_free(optimizer->owner);
     optimizer->memory->free(optimizer->read);
     ls_lamb_free(optimizer->lamb);
-    ls_muon_free(optimizer->muon);
+    ls_whole_free(optimizer->whole);
     ls_free(optimizer);
 }
 
@@ -192,8 +192,8 @@ static int optimizer_update_tile(const struct update *update, const struct ls_ti
     struct ls_optimizer *optimizer = update->engine->optimizer;
     struct ls_update_seen seen = {0};
     const size_t parameter = (size_t)tile->parameter;
-    if (optimizer->rules[parameter].kind == LS_UPDATE_MUON)
-        return 0; /* ls_muon_run has updated all of it */
+    if (ls_whole_has(optimizer->rules[parameter].kind))
+        return 0; /* ls_whole_run has updated all of it */
     if (optimizer->rules[parameter].kind == LS_UPDATE_LAMB)
         LS_TRY(optimizer_follow_direction(update, tile, &seen, error));
     else
@@ -229,9 +229,9 @@ int ls_optimizer_run(struct ls_engine *engine, const struct ls_update_request *r
     if (optimizer->lamb != NULL)
         LS_TRY(ls_lamb_find_trust(engine, optimizer->lamb, update.weights, optimizer->rules,
                                   optimizer->seen, error));
-    if (optimizer->muon != NULL)
-        LS_TRY(ls_muon_run(engine, optimizer->muon, update.weights, optimizer->rules,
-                           optimizer->seen, error));
+    if (optimizer->whole != NULL)
+        LS_TRY(ls_whole_run(engine, optimizer->whole, update.weights, optimizer->rules,
+                            optimizer->seen, error));
     ls_thread_pool_run(engine->pool, optimizer_update_some, &update);
     return atomic_load(&update.failure.status);
 }

@@ -1,6 +1,6 @@
 /* The optimizer: the update of all weights, tile by tile. An update is elementwise, so any worker
  * can take any tile. LAMB takes two passes over its tiles, with the norms of parameters in between
- * (engine/lamb.h). Muon's matrices are updated as wholes (engine/muon.h).
+ * (engine/lamb.h). Muon and Adafactor need whole parameters (engine/whole.h).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_OPTIMIZER_H

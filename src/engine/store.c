@@ -49,8 +49,42 @@ int ls_store_array(const struct ls_store *store, int parameter, enum ls_store_ar
     const struct ls_parameter_state *slot = &store->slots[parameter];
     if (array == LS_WEIGHTS)
         return ls_store_weights(store, parameter, numbers, error);
-    *numbers = array == LS_AVERAGE ? slot->average : slot->history[array - LS_HISTORY_0];
-    return 0;
+    switch (array) {
+    case LS_ROWS:
+        *numbers = slot->rows;
+        return 0;
+    case LS_COLUMNS:
+        *numbers = slot->columns;
+        return 0;
+    case LS_AVERAGE:
+        *numbers = slot->average;
+        return 0;
+    default:
+        *numbers = slot->history[array - LS_HISTORY_0];
+        return 0;
+    }
+}
+
+struct ls_shape ls_store_array_shape(const struct ls_shape *parameter, enum ls_store_array array)
+{
+    struct ls_shape shape = *parameter;
+    if ((array != LS_ROWS && array != LS_COLUMNS) || shape.rank < 2)
+        return shape;
+    shape.rank--;
+    if (array == LS_COLUMNS) /* without the last axis but one */
+        shape.dim[shape.rank - 1] = parameter->dim[shape.rank];
+    return shape;
+}
+
+size_t ls_store_factored_bytes(const struct ls_store_options *options,
+                               const struct ls_parameter *parameter)
+{
+    if (!options->training || !parameter->trained || options->state == NULL ||
+        !options->state[parameter->index].factored)
+        return 0;
+    const struct ls_shape rows = ls_store_array_shape(&parameter->shape, LS_ROWS);
+    const struct ls_shape columns = ls_store_array_shape(&parameter->shape, LS_COLUMNS);
+    return (size_t)(ls_shape_size(&rows) + ls_shape_size(&columns)) * ls_dtype_size(LS_F32);
 }
 
 int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array array,
@@ -61,6 +95,12 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
     size_t own = slot->shard_end - slot->shard_begin;
     float *into;
     LS_TRY(ls_store_array(store, parameter, array, &into, error));
+    if (array == LS_ROWS || array == LS_COLUMNS) {
+        const struct ls_shape shape = ls_store_array_shape(&what->shape, array);
+        if (own > 0)
+            memcpy(into, plain, (size_t)ls_shape_size(&shape) * sizeof *into);
+        return 0;
+    }
     if (array == LS_WEIGHTS || own == slot->elements) {
         LS_TRY(store->device->parameter_from_plain(what->layout, &what->shape, plain, into, error));
         return ls_store_clear_masked(store, parameter, 0, into, slot->elements, error);
@@ -187,6 +227,19 @@ static int store_lay_flat(struct ls_store *store, const struct ls_store_options 
     return store->weights->flat != NULL ? 0 : ls_fail_memory(error, "parameters");
 }
 
+/* Of rows and columns, which other ranks than the owner have none of. */
+static bool store_allocate_moments(struct ls_parameter_state *slot)
+{
+    const bool own = slot->shard_end > slot->shard_begin;
+    const struct ls_shape *shape = &slot->parameter->shape;
+    const struct ls_shape rows = ls_store_array_shape(shape, LS_ROWS);
+    const struct ls_shape columns = ls_store_array_shape(shape, LS_COLUMNS);
+    slot->rows = ls_host_memory.create(own ? (size_t)ls_shape_size(&rows) * sizeof *slot->rows : 0);
+    slot->columns =
+        ls_host_memory.create(own ? (size_t)ls_shape_size(&columns) * sizeof *slot->columns : 0);
+    return slot->rows != NULL && slot->columns != NULL;
+}
+
 static int store_allocate_slot(struct ls_store *store, int index,
                                const struct ls_store_options *options, struct ls_error *error)
 {
@@ -206,6 +259,8 @@ static int store_allocate_slot(struct ls_store *store, int index,
                     (slot->history[i] = store->device->memory->create(own)) != NULL;
         if (options->average && ready)
             ready = (slot->average = store->device->memory->create(own)) != NULL;
+        if (options->state != NULL && options->state[index].factored && ready)
+            ready = store_allocate_moments(slot);
     }
     return ready ? 0 : ls_fail_memory(error, parameter->name);
 }
@@ -356,6 +411,8 @@ void ls_store_free(struct ls_store *store)
         for (int h = 0; h < LS_HISTORY_MAX; h++)
             store->device->memory->free(slot->history[h]);
         store->device->memory->free(slot->average);
+        ls_host_memory.free(slot->rows);
+        ls_host_memory.free(slot->columns);
         store->device->memory->free(slot->mask);
     }
     ls_store_close_views(store, 0);

@@ -26,7 +26,9 @@ enum { LS_HISTORY_MAX = 2 };
 struct ls_optimizer_state {
     bool history[LS_HISTORY_MAX]; /* which of the arrays of the parameter's size there are */
     bool norms;                   /* its rule asks for norms of the parameter (engine/lamb.h) */
-    bool whole; /* its rule asks for the whole parameter on one rank (engine/muon.h) */
+    bool whole;      /* its rule asks for the whole parameter on one rank (engine/whole.h) */
+    bool orthogonal; /* its rule is Muon's */
+    bool factored;   /* moments of its rows and columns (engine/adafactor.h) */
 };
 
 /* One parameter's memory; all arrays are in the parameter's layout, NULL where not used. */
@@ -37,8 +39,9 @@ struct ls_parameter_state {
      * there for those only: element shard_begin is their first. */
     size_t shard_begin, shard_end;
     float *history[LS_HISTORY_MAX]; /* what the optimizer remembers */
-    float *average;                 /* exponential moving average of the weights */
-    uint32_t *mask; /* device/device.h, clear_masked: a bit for each element; NULL: none */
+    float *rows, *columns; /* the host's: moments of them, for the rank that owns the parameter */
+    float *average;        /* exponential moving average of the weights */
+    uint32_t *mask;        /* device/device.h, clear_masked: a bit for each element; NULL: none */
 };
 
 /* A piece of a parameter that one worker handles at a time. Where the gradient is reduced as a sum
@@ -105,6 +108,10 @@ static inline int ls_store_arrays(const struct ls_store_options *options,
     return arrays;
 }
 
+/* Bytes of moments of rows and columns that are kept. */
+size_t ls_store_factored_bytes(const struct ls_store_options *options,
+                               const struct ls_parameter *parameter);
+
 /* Allocates memory for all parameters and views that plans have asked for. Sets and views outlive
  * the store. */
 int ls_store_create(const struct ls_device *device, struct ls_parameter_set *set,
@@ -133,7 +140,17 @@ float *ls_store_send_from(struct ls_store *store,
 int ls_store_clear_masked(const struct ls_store *store, int parameter, size_t first, float *numbers,
                           size_t n, struct ls_error *error);
 
-enum ls_store_array { LS_WEIGHTS, LS_HISTORY_0, LS_HISTORY_1, LS_AVERAGE };
+enum ls_store_array {
+    LS_WEIGHTS,
+    LS_HISTORY_0,
+    LS_HISTORY_1,
+    LS_AVERAGE,
+    LS_ROWS, /* a number for each row of the parameter's matrices, which the last two axes are, */
+    LS_COLUMNS, /* and for each column */
+    LS_STORE_ARRAYS
+};
+/* The shape of a parameter's array. */
+struct ls_shape ls_store_array_shape(const struct ls_shape *parameter, enum ls_store_array array);
 /* The part of an array that this rank has: all weights, and its shard of the others. NULL where the
  * parameter has no such array. Waits for weights. */
 int ls_store_array(const struct ls_store *store, int parameter, enum ls_store_array array,

@@ -6,8 +6,8 @@
 #include "schema/fields.h"
 #include "schema/solver_parts.h"
 
-static const char *const types[] = {"SGD",     "Nesterov", "Adam", "AdamW", "AdaGrad",
-                                    "RMSProp", "AdaDelta", "Lion", "LAMB",  "Muon"};
+static const char *const types[] = {"SGD",      "Nesterov", "Adam", "AdamW", "AdaGrad",  "RMSProp",
+                                    "AdaDelta", "Lion",     "LAMB", "Muon",  "Adafactor"};
 enum { TYPES = sizeof types / sizeof types[0] };
 
 /* The settings of the solver, or of a group with the solver's in place of those that it does not
@@ -36,7 +36,7 @@ static bool is(const char *type, const char *a, const char *b)
 /* Whether weights decay by themselves, and not through their gradient. */
 static bool decouples(const char *type)
 {
-    return is(type, "AdamW", "Lion") || is(type, "LAMB", "Muon");
+    return is(type, "AdamW", "Lion") || is(type, "LAMB", "Muon") || strcmp(type, "Adafactor") == 0;
 }
 
 /* What a type makes of settings. Momentum with AdaGrad and RMSProp is refused as in Caffe. */
@@ -101,6 +101,11 @@ static bool orthogonalizes(const char *type)
     return strcmp(type, "Muon") == 0;
 }
 
+static bool factors(const char *type)
+{
+    return strcmp(type, "Adafactor") == 0;
+}
+
 static bool corrects_delta(const char *type)
 {
     return is(type, "Adam", "AdamW");
@@ -110,11 +115,9 @@ static bool corrects_delta(const char *type)
 static const struct {
     const char *field;
     bool (*read)(const char *type);
-} some_read[] = {{"momentum2", reads_momentum2},
-                 {"delta", reads_delta},
-                 {"rms_decay", reads_rms_decay},
-                 {"corrected_delta", corrects_delta},
-                 {"muon_param", orthogonalizes}};
+} some_read[] = {{"momentum2", reads_momentum2}, {"delta", reads_delta},
+                 {"rms_decay", reads_rms_decay}, {"corrected_delta", corrects_delta},
+                 {"muon_param", orthogonalizes}, {"adafactor_param", factors}};
 enum { SOME_READ = sizeof some_read / sizeof some_read[0] };
 
 static void warn_unused(struct ls_solver_reading *reading)
@@ -144,10 +147,23 @@ static int check_muon(struct ls_solver_reading *reading, const Lockstep__MuonPar
     return muon != NULL ? ls_solver_check_ranges(reading, &muon->base, ranges, 1) : 0;
 }
 
+static int check_adafactor(struct ls_solver_reading *reading,
+                           const Lockstep__AdafactorParameter *adafactor)
+{
+    static const struct ls_solver_range ranges[] = {{"scale_min", 0, INFINITY, false, true},
+                                                    {"clip", 0, INFINITY, true, true},
+                                                    {"decay_power", 0, INFINITY, false, true},
+                                                    {"square_min", 0, INFINITY, false, true}};
+    return adafactor != NULL ? ls_solver_check_ranges(reading, &adafactor->base, ranges,
+                                                      sizeof ranges / sizeof ranges[0])
+                             : 0;
+}
+
 int ls_solver_check_type(struct ls_solver_reading *reading)
 {
     const Lockstep__SolverParameter *solver = reading->solver;
     LS_TRY(check_muon(reading, solver->muon_param));
+    LS_TRY(check_adafactor(reading, solver->adafactor_param));
     if (!is_type(solver->type))
         return ls_solver_unknown(reading, "type", "solver type", solver->type, types, TYPES);
     warn_unused(reading);
@@ -216,7 +232,8 @@ static int check_group(struct ls_solver_reading *reading, size_t index)
     int status =
         ls_solver_check_ranges(reading, &group->base, ranges, sizeof ranges / sizeof ranges[0]);
     const int found[] = {check_matches(reading, group), check_rate(reading, group),
-                         check_name(reading, index), check_muon(reading, group->muon_param)};
+                         check_name(reading, index), check_muon(reading, group->muon_param),
+                         check_adafactor(reading, group->adafactor_param)};
     for (size_t i = 0; i < sizeof found / sizeof found[0]; i++)
         status = status != 0 ? status : found[i];
     if (!is_type(type)) {

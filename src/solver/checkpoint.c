@@ -1,10 +1,11 @@
 /* Snapshots: all that a resume needs in one file, and nothing of the run.
  *
- * Tensors: "<name>" the weights, "average.<name>" their moving average, "state.history0.<name>" and
- * "state.history1.<name>" what the optimizer remembers, "state.row_exponents" those of the exact
- * sums, parameter by parameter, "state.losses" the window of average_loss. Notes: the iteration,
- * the canonical definition, what the data are and digests of what was read of them, the numeric
- * environment and those before it, the best score, the names of the classes.
+ * Tensors: "<name>" the weights, "average.<name>" their moving average, "state.history0.<name>",
+ * "state.history1.<name>", "state.rows.<name>" and "state.columns.<name>" what the optimizer
+ * remembers, "state.row_exponents" those of the exact sums, parameter by parameter, "state.losses"
+ * the window of average_loss. Notes: the iteration, the canonical definition, what the data are and
+ * digests of what was read of them, the numeric environment and those before it, the best score,
+ * the names of the classes.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
@@ -71,12 +72,13 @@ static int add_array(struct draft *draft, size_t parameter, const struct ls_stat
     if (!LS_GROW(draft->sources, draft->source_count, draft->source_capacity))
         return ls_fail_memory(draft->error, "a snapshot");
     draft->sources[draft->source_count++] = (struct source){(int)parameter, array->array};
+    const struct ls_shape shape = ls_store_array_shape(&what->shape, array->array);
     struct ls_text name = {0};
     ls_text_format(&name, "%s%s", array->prefix, what->name);
     int status =
         name.failed
             ? ls_fail_memory(draft->error, "a snapshot")
-            : ls_archive_add(&draft->archive, name.data, LS_F32, &what->shape,
+            : ls_archive_add(&draft->archive, name.data, LS_F32, &shape,
                              ls_copies_plain(draft->trainer->engine, (int)parameter, array->array),
                              draft->error);
     ls_text_free(&name);
@@ -291,8 +293,11 @@ size_t ls_checkpoint_bytes(const struct ls_trainer *trainer)
     size_t size = aligned((size_t)trainer->solver->average_loss * sizeof(double)) + SMALL_TENSORS;
     for (size_t a = 0; a < LS_STATE_ARRAYS; a++)
         for (size_t i = 0; i < trainer->parameters->count; i++)
-            if (ls_state_has(trainer, i, ls_state_arrays[a].array))
-                size += aligned(ls_parameter_plain_bytes(trainer->parameters->items[i]));
+            if (ls_state_has(trainer, i, ls_state_arrays[a].array)) {
+                const struct ls_shape shape = ls_store_array_shape(
+                    &trainer->parameters->items[i]->shape, ls_state_arrays[a].array);
+                size += aligned((size_t)ls_shape_size(&shape) * ls_dtype_size(LS_F32));
+            }
     return size + ls_sample_states_snapshot_bytes(trainer->train);
 }
 

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/groups.h"
 
+#include <math.h>
+#include <sleef.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -12,11 +14,17 @@
 static const struct {
     const char *name;
     enum ls_update_kind kind;
-} kinds[] = {{"SGD", LS_UPDATE_SGD},           {"Nesterov", LS_UPDATE_NESTEROV},
-             {"Adam", LS_UPDATE_ADAM},         {"AdamW", LS_UPDATE_ADAMW},
-             {"AdaGrad", LS_UPDATE_ADAGRAD},   {"RMSProp", LS_UPDATE_RMSPROP},
-             {"AdaDelta", LS_UPDATE_ADADELTA}, {"Lion", LS_UPDATE_LION},
-             {"LAMB", LS_UPDATE_LAMB},         {"Muon", LS_UPDATE_MUON}};
+} kinds[] = {{"SGD", LS_UPDATE_SGD},
+             {"Nesterov", LS_UPDATE_NESTEROV},
+             {"Adam", LS_UPDATE_ADAM},
+             {"AdamW", LS_UPDATE_ADAMW},
+             {"AdaGrad", LS_UPDATE_ADAGRAD},
+             {"RMSProp", LS_UPDATE_RMSPROP},
+             {"AdaDelta", LS_UPDATE_ADADELTA},
+             {"Lion", LS_UPDATE_LION},
+             {"LAMB", LS_UPDATE_LAMB},
+             {"Muon", LS_UPDATE_MUON},
+             {"Adafactor", LS_UPDATE_ADAFACTOR}};
 
 int ls_groups_kind(const char *type, enum ls_update_kind *kind, struct ls_error *error)
 {
@@ -39,6 +47,18 @@ static void set_muon(struct ls_group *group, const Lockstep__MuonParameter *muon
     group->match_rms = muon->scale == LOCKSTEP__MUON_PARAMETER__SCALE__MATCH_RMS;
 }
 
+static void set_adafactor(struct ls_group *group, const Lockstep__AdafactorParameter *adafactor)
+{
+    if (adafactor == NULL)
+        return;
+    group->relative_step = adafactor->relative_step;
+    group->scale_parameter = adafactor->scale_parameter;
+    group->scale_min = adafactor->scale_min;
+    group->clip = adafactor->clip;
+    group->decay_power = adafactor->decay_power;
+    group->square_min = adafactor->square_min;
+}
+
 static struct ls_group group_of_solver(const Lockstep__SolverParameter *solver)
 {
     struct ls_group group = {.name = "the rest",
@@ -54,7 +74,9 @@ static struct ls_group group_of_solver(const Lockstep__SolverParameter *solver)
                              .corrected_delta = solver->corrected_delta,
                              .nesterov = true,
                              .newton_schulz = 5};
+    const Lockstep__AdafactorParameter defaults = LOCKSTEP__ADAFACTOR_PARAMETER__INIT;
     set_muon(&group, solver->muon_param);
+    set_adafactor(&group, solver->adafactor_param != NULL ? solver->adafactor_param : &defaults);
     return group;
 }
 
@@ -82,6 +104,7 @@ static struct ls_group group_of(const Lockstep__SolverParameter *solver,
     if (from->has_corrected_delta)
         group.corrected_delta = from->corrected_delta;
     set_muon(&group, from->muon_param);
+    set_adafactor(&group, from->adafactor_param);
     return group;
 }
 
@@ -250,6 +273,24 @@ static int check_matrices(const struct search *search)
     return 0;
 }
 
+/* What a rule remembers of a parameter, and asks for. */
+static struct ls_optimizer_state state_of(const struct ls_group *group,
+                                          const struct ls_parameter *parameter)
+{
+    const bool adafactor = group->kind == LS_UPDATE_ADAFACTOR;
+    struct ls_optimizer_state state = {.whole = group->kind == LS_UPDATE_MUON || adafactor,
+                                       .orthogonal = group->kind == LS_UPDATE_MUON,
+                                       .norms = group->kind == LS_UPDATE_LAMB,
+                                       .factored = adafactor && parameter->shape.rank >= 2};
+    for (int h = 0; h < ls_update_histories(group->kind); h++)
+        state.history[h] = true;
+    if (adafactor) {
+        state.history[0] = group->momentum > 0;
+        state.history[1] = !state.factored;
+    }
+    return state;
+}
+
 int ls_groups_create(const struct ls_solver_definition *definition,
                      const struct ls_parameter_set *parameters, size_t train_parameters,
                      struct ls_groups **out, struct ls_error *error)
@@ -273,13 +314,9 @@ int ls_groups_create(const struct ls_solver_definition *definition,
                                   .error = error};
     LS_TRY(find_members(&search));
     LS_TRY(check_matrices(&search));
-    for (size_t i = 0; i < parameters->count; i++) {
-        int histories = ls_update_histories(ls_group_of(groups, parameters->items[i])->kind);
-        for (int h = 0; h < histories; h++)
-            groups->state[i].history[h] = true;
-        groups->state[i].whole = ls_group_of(groups, parameters->items[i])->kind == LS_UPDATE_MUON;
-        groups->state[i].norms = ls_group_of(groups, parameters->items[i])->kind == LS_UPDATE_LAMB;
-    }
+    for (size_t i = 0; i < parameters->count; i++)
+        groups->state[i] =
+            state_of(ls_group_of(groups, parameters->items[i]), parameters->items[i]);
     return 0;
 }
 
@@ -318,6 +355,17 @@ const struct ls_group *ls_groups_beyond_caffe(const struct ls_groups *groups)
 
 /* ---- Rules ----------------------------------------------------------------------------------- */
 
+static void set_adafactor_rule(const struct ls_group *group, int64_t t, struct ls_update_rule *rule)
+{
+    const double most = group->relative_step ? 1 / sqrt((double)t) : INFINITY;
+    rule->fresh = (float)Sleef_cinz_powd1_u10purec((double)t, -(double)group->decay_power);
+    rule->rate_most = (float)most;
+    rule->square_min = group->square_min;
+    rule->clip = group->clip;
+    rule->scale_parameter = group->scale_parameter;
+    rule->scale_min = group->scale_min;
+}
+
 static void set_rule(struct ls_group *group, const struct ls_groups_update *update)
 {
     const int64_t t = update->iteration + 1;
@@ -337,6 +385,8 @@ static void set_rule(struct ls_group *group, const struct ls_groups_update *upda
                                     .l1 = update->l1,
                                     .gradient_scale = 1,
                                     .average_decay = update->average_decay};
+    if (group->kind == LS_UPDATE_ADAFACTOR)
+        set_adafactor_rule(group, t, rule);
     if (adam || lamb)
         rule->correction = ls_adam_correction(rule->momentum, rule->momentum2, t);
     if (lamb || (adam && group->corrected_delta))

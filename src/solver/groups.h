@@ -23,6 +23,8 @@ struct ls_group {
     bool corrected_delta;
     bool nesterov, match_rms; /* Muon's */
     int newton_schulz;
+    bool relative_step, scale_parameter; /* Adafactor's */
+    float scale_min, clip, decay_power, square_min;
     size_t parameters;          /* trained ones that it has */
     struct ls_update_rule rule; /* of the update at hand, before multipliers */
 };

@@ -118,11 +118,12 @@ static int take_array(void *user, size_t parameter, const struct ls_state_array 
 {
     const struct intake *intake = user;
     const struct ls_parameter *what = intake->trainer->parameters->items[parameter];
+    const struct ls_shape shape = ls_store_array_shape(&what->shape, array->array);
     struct ls_text name = {0};
     ls_text_format(&name, "%s%s", array->prefix, what->name);
     int status = name.failed ? ls_fail_memory(error, "a snapshot")
                              : ls_archive_take(intake->archive, name.data, LS_F32,
-                                               ls_shape_size(&what->shape), plain, error);
+                                               ls_shape_size(&shape), plain, error);
     ls_text_free(&name);
     return status;
 }

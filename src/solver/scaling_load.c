@@ -46,7 +46,8 @@ static void load_parameters(const struct ls_trainer *trainer, struct ls_scaling_
             load->elements[p] = ls_parameter_elements(parameter);
             load->whole[p] = store.state != NULL && store.state[p].whole;
             load->shared_state +=
-                ls_parameter_bytes(parameter) * (size_t)ls_store_arrays(&store, parameter);
+                ls_parameter_bytes(parameter) * (size_t)ls_store_arrays(&store, parameter) +
+                ls_store_factored_bytes(&store, parameter);
         }
         if (factoring->weight == parameter) {
             factors++;

@@ -12,7 +12,9 @@ const struct ls_state_array ls_state_arrays[LS_STATE_ARRAYS] = {
     {"", LS_WEIGHTS},
     {LS_PREFIX_AVERAGE, LS_AVERAGE},
     {LS_PREFIX_STATE "history0.", LS_HISTORY_0},
-    {LS_PREFIX_STATE "history1.", LS_HISTORY_1}};
+    {LS_PREFIX_STATE "history1.", LS_HISTORY_1},
+    {LS_PREFIX_STATE "rows.", LS_ROWS},
+    {LS_PREFIX_STATE "columns.", LS_COLUMNS}};
 
 bool ls_state_has(const struct ls_trainer *trainer, size_t parameter, enum ls_store_array array)
 {
@@ -26,6 +28,11 @@ bool ls_state_has(const struct ls_trainer *trainer, size_t parameter, enum ls_st
         return slot->history[1] != NULL;
     case LS_AVERAGE:
         return slot->average != NULL;
+    case LS_ROWS:
+    case LS_COLUMNS:
+        return slot->rows != NULL;
+    case LS_STORE_ARRAYS:
+        break;
     }
     return false;
 }
@@ -46,7 +53,9 @@ static int hand_out_array(struct ls_trainer *trainer, const struct ls_state_read
                           size_t parameter, const struct ls_state_array *array, float *plain,
                           int *status, struct ls_error *error)
 {
-    size_t size = (size_t)ls_shape_size(&trainer->parameters->items[parameter]->shape);
+    const struct ls_shape shape =
+        ls_store_array_shape(&trainer->parameters->items[parameter]->shape, array->array);
+    const size_t size = (size_t)ls_shape_size(&shape);
     if (*status == 0 && trainer->comm->rank == 0)
         *status = reader->read(reader->user, parameter, array, plain, error);
     LS_TRY(ls_comm_agree(trainer->comm, *status, error));

@@ -11,7 +11,7 @@
 #define LS_PREFIX_SAMPLE_STATE LS_PREFIX_STATE "sample."
 
 /* Arrays of parameters, in their order in a snapshot, and what their names begin with there. */
-enum { LS_STATE_ARRAYS = 4 };
+enum { LS_STATE_ARRAYS = LS_STORE_ARRAYS };
 struct ls_state_array {
     const char *prefix;
     enum ls_store_array array;

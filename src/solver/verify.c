@@ -163,10 +163,13 @@ static int tell_element(const struct verification *verification, const struct ls
     static const char *const what[] = {[LS_WEIGHTS] = "",
                                        [LS_AVERAGE] = "the average's ",
                                        [LS_HISTORY_0] = "the optimizer's history 0, ",
-                                       [LS_HISTORY_1] = "the optimizer's history 1, "};
+                                       [LS_HISTORY_1] = "the optimizer's history 1, ",
+                                       [LS_ROWS] = "the optimizer's rows, ",
+                                       [LS_COLUMNS] = "the optimizer's columns, "};
+    const struct ls_shape shape = ls_store_array_shape(&a->shape, (enum ls_store_array)array);
     struct ls_text text = {0};
     ls_text_format(&text, "%selement %zu ", what[array], element);
-    write_index(&a->shape, element, &text);
+    write_index(&shape, element, &text);
     ls_text_format(&text, " is ");
     write_float(a->array[array][element], &text);
     ls_text_format(&text, " with %s, ", verification->first_name.data);
@@ -183,12 +186,14 @@ static int tell_element(const struct verification *verification, const struct ls
 static int compare_close_ups(const struct verification *verification, const struct ls_close_up *a,
                              const struct ls_close_up *b, const char *name)
 {
-    size_t elements = a->array[LS_WEIGHTS] != NULL ? (size_t)ls_shape_size(&a->shape) : 0;
     const struct ls_figure *other = NULL;
-    for (int array = 0; array < LS_STATE_ARRAYS; array++)
-        for (size_t e = 0; e < elements && a->array[array] != NULL && b->array[array] != NULL; e++)
+    for (int array = 0; array < LS_STATE_ARRAYS; array++) {
+        const struct ls_shape shape = ls_store_array_shape(&a->shape, (enum ls_store_array)array);
+        const bool both = a->array[array] != NULL && b->array[array] != NULL;
+        for (size_t e = 0; both && e < (size_t)ls_shape_size(&shape); e++)
             if (memcmp(a->array[array] + e, b->array[array] + e, sizeof *a->array[array]) != 0)
                 return tell_element(verification, a, b, array, e, name);
+    }
     for (size_t r = 0; r < a->exponent_count && r < b->exponent_count; r++)
         if (a->exponents[r] != b->exponents[r])
             return ls_fail(verification->error, LOCKSTEP_DIFFERENT, a->name, NULL,

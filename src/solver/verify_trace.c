@@ -129,11 +129,13 @@ static int hash_parameter(const struct ls_tracer *tracer, size_t parameter,
                           struct ls_close_up *close_up, uint64_t *hash, struct ls_error *error)
 {
     const struct ls_trainer *trainer = tracer->trainer;
-    size_t bytes = ls_parameter_plain_bytes(trainer->parameters->items[parameter]);
+    const struct ls_shape *whole = &trainer->parameters->items[parameter]->shape;
     size_t rows = ls_sums_rows(trainer->store->sums, (int)parameter);
     const int32_t *exponents = ls_sums_state(trainer->store->sums, (int)parameter);
     *hash = ls_hash(exponents, rows * sizeof *exponents, parameter);
     for (int a = 0; a < LS_STATE_ARRAYS; a++) {
+        const struct ls_shape shape = ls_store_array_shape(whole, ls_state_arrays[a].array);
+        const size_t bytes = (size_t)ls_shape_size(&shape) * ls_dtype_size(LS_F32);
         if (!ls_state_has(trainer, parameter, ls_state_arrays[a].array))
             continue;
         LS_TRY(read_array(tracer, parameter, ls_state_arrays[a].array, error));
@@ -151,7 +153,7 @@ static int hash_parameter(const struct ls_tracer *tracer, size_t parameter,
         return 0;
     snprintf(close_up->name, sizeof close_up->name, "%s",
              trainer->parameters->items[parameter]->name);
-    close_up->shape = trainer->parameters->items[parameter]->shape;
+    close_up->shape = *whole;
     close_up->exponents = ls_alloc(rows + 1, sizeof *exponents);
     if (close_up->exponents == NULL)
         return ls_fail_memory(error, "a verification");

@@ -40,8 +40,8 @@ struct ls_close_up {
     char name[128]; /* of the parameter, or of the state */
     uint64_t state; /* hash of the state */
     struct ls_shape shape;
-    float *array[4];    /* NULL: there is none */
-    int32_t *exponents; /* of its sum: what a snapshot has of them (ls_sums_state) */
+    float *array[LS_STORE_ARRAYS]; /* NULL: there is none */
+    int32_t *exponents;            /* of its sum: what a snapshot has of them (ls_sums_state) */
     size_t exponent_count;
     struct ls_figure *figures; /* what the update's losses and metrics show */
     size_t figure_count, figure_capacity;

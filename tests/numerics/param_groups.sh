@@ -24,9 +24,17 @@ same() {
 groups='param_group { name: "vectors" max_axes: 1 type: "AdamW" momentum: 0.8 decay_mult: 0 }
 param_group { match: "ip.*" type: "SGD" base_lr: 0.008 momentum: 0.5 weight_decay: 0.001 }'
 rest='momentum: 0.9 momentum2: 0.98 weight_decay: 0.1 clip_gradients: 0.5 iter_size: 2'
-for type in Lion LAMB Muon Adam AdaDelta; do
+for type in Lion LAMB Muon Adafactor Adam AdaDelta; do
     same "type: '$type' $rest weight_average { decay: 0.9 }" "$groups"
 done
+
+# Adafactor without momentum, with settings of a group.
+same "type: 'Adafactor' weight_decay: 0.01" 'param_group { match: "ip.*" momentum: 0.9
+  adafactor_param { relative_step: false scale_parameter: false } }'
+train 0 --
+train 5 'another momentum: unset, now 0.5' -- --resume s_iter_4.safetensors --set momentum=0.5
+sed -i 's/relative_step: false/clip: 2/' solver.prototxt
+train 5 'adafactor_param' -- --resume s_iter_4.safetensors
 
 # Muon's own settings in a group; and it is for matrices alone.
 same "type: 'Muon' $rest" 'param_group { max_axes: 1 type: "AdamW" momentum: 0.8 }

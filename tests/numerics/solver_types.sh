@@ -42,6 +42,7 @@ sed -i 's/base_lr: 0.01/base_lr: 0.003/' base.prototxt
 check Lion 'momentum: 0.9 momentum2: 0.98 weight_decay: 0.1'
 sed -i 's/base_lr: 0.003/base_lr: 1/' base.prototxt
 check AdaDelta 'momentum: 0.95 delta: 1e-5'
+check Adafactor ''
 
 # Caffe's rules for momentum and rms_decay; what a type does not read is said.
 sed 's/base_lr: 1/base_lr: 0.01/' base.prototxt >solver.prototxt

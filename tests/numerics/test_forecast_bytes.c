@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "engine/binding.h"
 #include "engine/forecast.h"
-#include "engine/muon.h"
+#include "engine/whole.h"
 #include "engine/reducer.h"
 #include "engine/reducer_sums.h"
 #include "engine/rows.h"
@@ -27,7 +27,7 @@ static struct block {
     int rank;
 } blocks[BLOCKS_MAX];
 static size_t block_count, live[RANKS_MAX][ACCOUNTS], arrays[RANKS_MAX][ACCOUNTS];
-static size_t muon_bytes[RANKS_MAX]; /* its memory of workers, which is not in the history */
+static size_t whole_bytes[RANKS_MAX]; /* memory of workers, which is not in the history */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local enum account account; /* to which this thread's allocations go */
 static _Thread_local int own_rank;
@@ -107,14 +107,14 @@ WRAP(int, ls_store_create, const struct ls_device *device, struct ls_parameter_s
     ON_ACCOUNT(STORE, __real_ls_store_create(device, set, views, options, store, error));
 }
 
-WRAP(int, ls_muon_create, const struct ls_engine *engine, const struct ls_store_options *options,
-     struct ls_muon **muon, struct ls_error *error)
+WRAP(int, ls_whole_create, const struct ls_engine *engine, const struct ls_store_options *options,
+     struct ls_whole **whole, struct ls_error *error)
 {
     own_rank = options->rank;
-    muon_bytes[own_rank] = 0;
-    if (ls_muon_bytes(engine->device, engine->store->set, options, &muon_bytes[own_rank]) > 0)
-        muon_bytes[own_rank] *= (size_t)options->workers;
-    ON_ACCOUNT(STORE, __real_ls_muon_create(engine, options, muon, error));
+    whole_bytes[own_rank] = 0;
+    if (ls_whole_bytes(engine->device, engine->store->set, options, &whole_bytes[own_rank]) > 0)
+        whole_bytes[own_rank] *= (size_t)options->workers;
+    ON_ACCOUNT(STORE, __real_ls_whole_create(engine, options, whole, error));
 }
 
 WRAP(int, ls_sums_create, const struct ls_device *device, const size_t *elements,
@@ -210,7 +210,7 @@ static void check_forecasts(int ranks)
         /* There is room for sums of 64 bits, of which 48 are touched unless they do not fit. */
         expect_bytes("the reducer", reducer_bytes[r] / 6 * 8, found[r][REDUCER], 0);
         expect_bytes("sums", sums, found[r][SUMS], sums / 50 + 1024 * parameters);
-        const size_t taken = found[r][STORE] - muon_bytes[r];
+        const size_t taken = found[r][STORE] - whole_bytes[r];
         most_taken = taken > most_taken ? taken : most_taken;
         behind = 64 * (found_arrays[r][STORE] + parameters);
         assert_int_equal(
@@ -230,6 +230,8 @@ static const struct net {
     {"type: 'Muon' momentum: 0.9 param_group { max_axes: 1 type: 'AdamW' momentum: 0.9 }",
      "forecast_convolutions"},
     {"type: 'Muon' momentum: 0.9 param_group { max_axes: 1 type: 'SGD' }", "forecast_products"},
+    {"type: 'Adafactor' weight_average { decay: 0.9 }", "forecast_convolutions"},
+    {"type: 'Adafactor' momentum: 0.9", "forecast_products"},
     {"momentum: 0.9 precision: BF16", "forecast_convolutions"},
     {"weight_average { decay: 0.9 } precision: BF16", "forecast_norms"},
     {"precision: BF16", "forecast_products"},

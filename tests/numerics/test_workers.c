@@ -39,6 +39,7 @@ static const char *const optimizers[] = {
     "type: 'LAMB' base_lr: 0.005 momentum: 0.9 momentum2: 0.99 weight_decay: 0.1\n",
     ("type: 'Muon' base_lr: 0.01 momentum: 0.9 weight_decay: 0.1\n"
      "param_group { max_axes: 1 type: 'AdamW' momentum: 0.9 }\n"),
+    "type: 'Adafactor' base_lr: 0.5 weight_decay: 0.01\n",
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 

@@ -79,11 +79,12 @@ static void emit_solver(struct random_net *net, uint64_t seed)
         "type: 'Lion' base_lr: 0.0005 momentum: 0.9 momentum2: 0.95 weight_decay: 0.1",
         "type: 'LAMB' base_lr: 0.005 momentum: 0.9 momentum2: 0.95 weight_decay: 0.1",
         "type: 'Muon' base_lr: 0.005 momentum: 0.9 weight_decay: 0.1 "
-        "param_group { max_axes: 1 type: 'AdamW' momentum: 0.9 }"};
+        "param_group { max_axes: 1 type: 'AdamW' momentum: 0.9 }",
+        "type: 'Adafactor' base_lr: 0.1 momentum: 0.9 weight_decay: 0.01"};
     static const char *const policies[] = {"'fixed'", "'inv' gamma: 0.1 power: 0.5",
                                            "'step' gamma: 0.5 stepsize: 2", "'cosine'",
                                            "'poly' power: 2"};
-    EMIT("%s\nlr_policy: %s max_iter: 100 random_seed: %d iter_size: %d", types[draw(net, 0, 10)],
+    EMIT("%s\nlr_policy: %s max_iter: 100 random_seed: %d iter_size: %d", types[draw(net, 0, 11)],
          policies[draw(net, 0, 4)], (int)(seed % 100000), net->iter_size);
     if (!net->mixes)
         EMIT(" micro_batch: %d", draw(net, 1, net->batch / 7));

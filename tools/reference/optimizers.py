@@ -90,17 +90,17 @@ def rms(x):
 def adafactor(s, state, w, g, lr, decay, t):
     p = s.sub("adafactor_param")
     new = t ** -p.get("decay_power", 0.8)
-    squares = (g * g + p.get("square_min", 1e-30)).reshape(g.shape[0], -1)
-    if g.dim() > 1:
-        for key, axis in (("rows", 1), ("columns", 0)):
+    squares = g * g + p.get("square_min", 1e-30)
+    if g.dim() > 1:  # the last two axes are matrices
+        for key, axis in (("rows", -1), ("columns", -2)):
             mean = squares.mean(dim=axis)
             state[key] = state.get(key, torch.zeros_like(mean)) * (1 - new) + new * mean
-        rows = state["rows"] / state["rows"].mean()
-        v = rows[:, None] * state["columns"][None, :]
+        rows = state["rows"] / state["rows"].mean(dim=-1, keepdim=True)
+        v = rows[..., :, None] * state["columns"][..., None, :]
     else:
         state["v"] = state.get("v", torch.zeros_like(squares)) * (1 - new) + new * squares
         v = state["v"]
-    u = g / torch.sqrt(v).reshape(g.shape)
+    u = g / torch.sqrt(v)
     u = u / max(1.0, rms(u) / p.get("clip", 1.0))
     step = min(lr, 1 / math.sqrt(t)) if p.get("relative_step", True) else lr
     if p.get("scale_parameter", True):
@@ -168,16 +168,18 @@ def check():
     for name, (rule, text, make) in makers.items():
         if not hasattr(torch.optim, name):
             continue
-        s = Settings(textformat.read(text))
-        w = torch.randn(7, 5, dtype=torch.float64, generator=generator)
-        theirs = torch.nn.Parameter(w.clone())
-        optimizer, state = make([theirs]), {}
-        for t in range(1, 9):
-            g = torch.randn(w.shape, dtype=torch.float64, generator=generator)
-            theirs.grad = g.clone()
-            optimizer.step()
-            w = w + rule(s, state, w, g, 0.01, 0.1, t)
-        print("%-10s differs from torch.optim by %.3g" % (name, float((w - theirs).abs().max())))
+        s, differs = Settings(textformat.read(text)), 0.0
+        for shape in ((7, 5), (4, 6)) if name == "Muon" else ((7, 5), (6,), (3, 4, 2, 5)):
+            w = torch.randn(shape, dtype=torch.float64, generator=generator)
+            theirs = torch.nn.Parameter(w.clone())
+            optimizer, state = make([theirs]), {}
+            for t in range(1, 9):
+                g = torch.randn(shape, dtype=torch.float64, generator=generator)
+                theirs.grad = g.clone()
+                optimizer.step()
+                w = w + rule(s, state, w, g, 0.01, 0.1, t)
+            differs = max(differs, float((w - theirs.detach()).abs().max()))
+        print("%-10s differs from torch.optim by %.3g" % (name, differs))
 
 
 if __name__ == "__main__":

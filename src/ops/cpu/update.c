@@ -33,7 +33,8 @@ static void apply_tile(const struct ls_update_rule *rule, const struct ls_update
 int ls_update_apply(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
                     struct ls_update_seen *seen, struct ls_error *error)
 {
-    if (rule->kind == LS_UPDATE_MUON) /* the matrices between its passes take the time */
+    /* What is between their passes takes the time. */
+    if (rule->kind == LS_UPDATE_MUON || rule->kind == LS_UPDATE_ADAFACTOR)
         return ls_plain_update(rule, slice, seen, error);
     *seen = (struct ls_update_seen){0};
     for (size_t from = 0; from < slice->n; from += TILE) {

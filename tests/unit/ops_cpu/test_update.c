@@ -81,6 +81,13 @@ static void reference_step(const struct ls_update_rule *rule, int64_t t, double 
         r->h = mu * r->h + (1 - mu) * g;
         r->w -= rate * ((rule->nesterov ? mu * r->h + (1 - mu) * g : r->h) + rule->decay * r->w);
         break;
+    case LS_UPDATE_ADAFACTOR: { /* the same */
+        const double fresh = rule->fresh;
+        r->k = (1 - fresh) * r->k + fresh * (g * g + rule->square_min);
+        r->h = mu * r->h + (1 - mu) * rule->trust * g / sqrt(r->k);
+        r->w -= r->h + rate * rule->decay * r->w;
+        break;
+    }
     default: {
         r->h = mu * r->h + (1 - mu) * g;
         r->k = b2 * r->k + (1 - b2) * g * g;
@@ -188,11 +195,11 @@ static void test_rules(void **state)
             });
 }
 
-/* LAMB's two passes over slices, or Muon's, on a device. */
+/* LAMB's two passes over slices, or those of others, on a device. */
 static void step_in_two_passes(const struct ls_update_rule *rule, struct training *training,
                                int number, size_t cut, bool plain)
 {
-    const bool muon = rule->kind == LS_UPDATE_MUON;
+    const bool lamb = rule->kind == LS_UPDATE_LAMB, muon = rule->kind == LS_UPDATE_MUON;
     static int64_t sum[COUNT];
     static float gradient[COUNT], direction[COUNT];
     for (uint32_t i = 0; i < COUNT; i++)
@@ -203,8 +210,8 @@ static void step_in_two_passes(const struct ls_update_rule *rule, struct trainin
             struct ls_update_slice slice = {
                 .n = from + cut < COUNT ? cut : COUNT - from,
                 .gradient = pass == 0 ? gradient + from
-                            : muon    ? direction + from
-                                      : NULL,
+                            : lamb    ? NULL
+                                      : direction + from,
                 .weight = training->weight + from,
                 .history = {training->history[0] + from, muon ? NULL : training->history[1] + from},
                 .direction = pass == 0 ? direction + from : NULL,
@@ -265,6 +272,36 @@ static void test_two_passes(void **state)
     check_two_passes(rule);
     rule.nesterov = true;
     check_two_passes(rule);
+    rule.kind = LS_UPDATE_ADAFACTOR;
+    rule.fresh = 0.3F;
+    rule.square_min = 1e-3F;
+    check_two_passes(rule);
+}
+
+/* Adafactor where there is no gradient, and none to add to its squares; matrices have no second
+ * history, and without momentum there is no first one. */
+static void test_adafactor_edges(void **state)
+{
+    (void)state;
+    float gradient[3] = {0, 2, -0.5F}, direction[3], weight[3] = {1, 1, 1}, moment[3] = {0};
+    struct ls_update_rule rule = {
+        .kind = LS_UPDATE_ADAFACTOR, .rate = 0.5F, .fresh = 1, .trust = 0.25F, .gradient_scale = 2};
+    struct ls_update_slice slice = {.n = 3,
+                                    .gradient = gradient,
+                                    .weight = weight,
+                                    .history = {NULL, moment},
+                                    .direction = direction};
+    struct ls_update_seen seen;
+    assert_int_equal(ls_update_apply(&rule, &slice, &seen, NULL), 0);
+    assert_true(direction[0] == 0 && direction[1] == 1 && direction[2] == -1);
+    assert_true(moment[0] == 0 && moment[1] == 16 && moment[2] == 1);
+    slice.history[1] = NULL;
+    assert_int_equal(ls_update_apply(&rule, &slice, &seen, NULL), 0);
+    assert_true(direction[0] == 0 && direction[1] == 4 && direction[2] == -1);
+    slice.direction = NULL;
+    slice.gradient = direction;
+    assert_int_equal(ls_update_apply(&rule, &slice, &seen, NULL), 0);
+    assert_true(weight[0] == 1 && weight[1] == 0 && weight[2] == 1.25F);
 }
 
 /* The exponent that maps a magnitude, given by its bits, to [2^37, 2^38) units. */
@@ -390,9 +427,13 @@ static void test_correction(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),      cmocka_unit_test(test_rare_rows),
-        cmocka_unit_test(test_seen),       cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_correction), cmocka_unit_test(test_two_passes),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_rare_rows),
+        cmocka_unit_test(test_seen),
+        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_correction),
+        cmocka_unit_test(test_two_passes),
+        cmocka_unit_test(test_adafactor_edges),
     };
     ls_set_float_mode();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,7 +196,7 @@ static void words(void **state)
     fails_with(BASE "\ntype: 'Adamm'", "S:2:1: unknown solver type 'Adamm'; did you mean 'Adam'?");
     fails_with(BASE "\ntype: 'Newton'",
                "S:2:1: unknown solver type 'Newton'. hint: known are SGD, Nesterov, Adam, AdamW, "
-               "AdaGrad, RMSProp, AdaDelta, Lion, LAMB and Muon");
+               "AdaGrad, RMSProp, AdaDelta, Lion, LAMB, Muon and Adafactor");
     fails_with(BASE "type: 'AdaGrad'\nmomentum: .9",
                "S:2:1: momentum cannot be used with type 'AdaGrad'. hint: leave it out");
     fails_with(BASE "solver_type: RMSPROP\nmomentum: .9",
@@ -244,6 +244,17 @@ static void groups(void **state)
          "S:2:54: the value 2147483648 of field 'newton_schulz' is out of range (32 bits)"},
         {"match: '*' muon_param { scale: LARGE }",
          "S:2:46: field 'scale' takes one of ORIGINAL, MATCH_RMS, found 'LARGE'"},
+        {"match: '*' type: 'Adafactor' adafactor_param { clip: 0.5 square_min: 0 }", ""},
+        {"match: '*' adafactor_param { clip: 0 }",
+         "S:2:44: clip must be above 0 and finite, not 0"},
+        {"match: '*' adafactor_param { clip: nan }",
+         "S:2:44: clip must be above 0 and finite, not nan"},
+        {"match: '*' adafactor_param { decay_power: -0.8 }",
+         "S:2:44: decay_power must be at least 0 and finite, not -0.8"},
+        {"match: '*' adafactor_param { scale_min: inf }",
+         "S:2:44: scale_min must be at least 0 and finite, not inf"},
+        {"match: '*' adafactor_param { square_min: -1 }",
+         "S:2:44: square_min must be at least 0 and finite, not -1"},
         {"match: 'a' name: 'x' } param_group { match: 'b' name: 'x'",
          "S:2:63: there is another param_group 'x' above"},
     };
@@ -259,6 +270,11 @@ static void groups(void **state)
     fails_with(BASE "momentum: 0.9\nparam_group { match: '*' type: 'RMSProp' }",
                "S:2:1: momentum cannot be used with type 'RMSProp'. hint: write momentum: 0 in the "
                "group");
+    fails_with(BASE "\nadafactor_param { clip: -1 }",
+               "S:2:19: clip must be above 0 and finite, not -1");
+    fails_with(BASE "\nregularization_type: 'L1' type: 'Adafactor'",
+               "S:2:1: Adafactor decays weights themselves; there is no other kind. hint: leave it "
+               "out");
     fails_with(BASE "\nmuon_param { newton_schulz: -1 }",
                "S:2:14: newton_schulz must be at least 1 and at most 20, not -1");
     fails_with(BASE "\nregularization_type: 'L1' param_group { min_axes: 2 type: 'Muon' }",
