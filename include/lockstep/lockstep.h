@@ -24,6 +24,7 @@
 #include "lockstep/data.h"
 #include "lockstep/generate.h"
 #include "lockstep/job.h"
+#include "lockstep/log.h"
 #include "lockstep/model.h"
 #include "lockstep/net.h"
 #include "lockstep/plan.h"

@@ -1,0 +1,287 @@
+/* Sections of a page in words and tables. See report/page.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/html.h"
+#include "report/page.h"
+#include "report/parting.h"
+
+/* ---- Summary --------------------------------------------------------------------------------- */
+
+static void put_last(const struct ls_page *page, const struct lockstep_log *log, const char *name)
+{
+    const struct ls_series *series = ls_log_find(log, name);
+    ls_text_add(page->out, "<td class=\"n\">");
+    ls_html_number(page->out,
+                   series != NULL && series->count > 0 ? series->points[series->count - 1].mean
+                                                       : NAN);
+    ls_text_add(page->out, "</td>");
+}
+
+static void put_state(const struct ls_page *page, const struct lockstep_log *log)
+{
+    const struct lockstep_log_state *state = &log->state;
+    if (state->ended && state->iteration >= state->iteration_end)
+        ls_text_add(page->out, "done");
+    else if (state->ended)
+        ls_text_add(page->out, "stopped");
+    else
+        ls_text_add(page->out, "under way, or broken off");
+    if (state->runs > 1)
+        ls_text_format(page->out, ", resumed %s",
+                       state->runs == 2 ? "once" : "several times");
+}
+
+/* Series of tests, as far as a table has room. */
+static size_t list_tests(const struct ls_page *page, const char *names[4])
+{
+    size_t count = 0;
+    for (int l = 0; l < page->count; l++)
+        for (size_t i = 0; i < page->logs[l]->series_count && count < 4; i++) {
+            const char *name = page->logs[l]->series[i].name;
+            bool known = strncmp(name, "test/", 5) != 0;
+            for (size_t k = 0; k < count; k++)
+                known = known || strcmp(names[k], name) == 0;
+            if (!known)
+                names[count++] = name;
+        }
+    return count;
+}
+
+static void put_complaints(const struct ls_page *page, int run)
+{
+    const struct lockstep_log_state *state = &page->logs[run]->state;
+    if (state->bad == 0 && state->missing == 0 && !state->cut_off)
+        return;
+    ls_text_add(page->out, "<p class=\"bad\">");
+    ls_html_text(page->out, page->names[run]);
+    ls_text_add(page->out, ":");
+    if (state->bad > 0)
+        ls_text_format(page->out,
+                       " %" PRId64 " line%s of the log %s no event and left out (the first is "
+                       "line %" PRId64 ").",
+                       state->bad, state->bad == 1 ? "" : "s", state->bad == 1 ? "is" : "are",
+                       state->first_bad);
+    if (state->cut_off)
+        ls_text_add(page->out, " The last line of the log is cut off.");
+    if (state->missing > 0)
+        ls_text_format(page->out, " %" PRId64 " figure%s not finite.", state->missing,
+                       state->missing == 1 ? " is" : "s are");
+    ls_text_add(page->out, "</p>\n");
+}
+
+void ls_page_summary(const struct ls_page *page)
+{
+    const char *tests[4];
+    const size_t count = list_tests(page, tests);
+    ls_text_add(page->out, "<section><div class=\"scroll\" tabindex=\"0\"><table>"
+                           "<tr><th>run</th><th>state</th><th class=\"n\">updates</th>"
+                           "<th class=\"n\">time</th><th class=\"n\">loss</th>");
+    for (size_t t = 0; t < count; t++) {
+        ls_text_add(page->out, "<th class=\"n\">");
+        ls_html_text(page->out, tests[t]);
+        ls_text_add(page->out, "</th>");
+    }
+    ls_text_add(page->out, "<th class=\"n\">samples/s</th><th>hash of the weights</th></tr>\n");
+    for (int r = 0; r < page->count; r++) {
+        const struct lockstep_log *log = page->logs[r];
+        ls_text_add(page->out, "<tr><td class=\"w\">");
+        ls_html_text(page->out, page->names[r]);
+        ls_text_add(page->out, "</td><td>");
+        put_state(page, log);
+        ls_text_add(page->out, "</td><td class=\"n\">");
+        ls_html_count(page->out, log->state.iteration);
+        ls_text_add(page->out, "</td><td class=\"n\">");
+        ls_html_time(page->out, log->earlier + log->elapsed);
+        ls_text_add(page->out, "</td>");
+        put_last(page, log, "loss");
+        for (size_t t = 0; t < count; t++)
+            put_last(page, log, tests[t]);
+        put_last(page, log, "samples_per_second");
+        ls_text_format(page->out, "<td><code>%.16s</code></td></tr>\n", log->hash);
+    }
+    ls_text_add(page->out, "</table></div>\n");
+    for (int r = 0; r < page->count; r++)
+        put_complaints(page, r);
+    ls_text_add(page->out, "</section>\n");
+}
+
+/* ---- Two runs -------------------------------------------------------------------------------- */
+
+static void put_losses(const struct ls_page *page, const struct lockstep_parting *parting)
+{
+    if (parting->common == 0) {
+        ls_text_add(page->out, "<p>The two logs have no update in common.</p>\n");
+        return;
+    }
+    if (parting->differs_by == 0) {
+        ls_text_format(page->out,
+                       "<p class=\"good\">All %" PRId64 " losses that both logs have are equal, "
+                       "to the last bit.</p>\n",
+                       parting->common);
+        return;
+    }
+    ls_text_add(page->out, "<p>The losses ");
+    if (parting->same_until > 0)
+        ls_text_format(page->out, "are equal up to update %" PRId64 " and ", parting->same_until);
+    ls_text_format(page->out, "differ by update %" PRId64 ": ", parting->differs_by);
+    ls_text_format(page->out, "%.9g and %.9g, by %.3g. ", parting->first, parting->second,
+                   fabs(parting->first - parting->second));
+    ls_text_format(page->out, "The largest difference is %.3g, at update %" PRId64 ".</p>\n",
+                   parting->largest, parting->largest_iteration);
+}
+
+void ls_page_parting(const struct ls_page *page)
+{
+    struct lockstep_parting parting;
+    if (page->count != 2)
+        return;
+    ls_log_compare(page->logs[0], page->logs[1], &parting);
+    ls_text_add(page->out, "<section><h2>Where the two runs part</h2>\n");
+    put_losses(page, &parting);
+    if (parting.weights_differ_by > 0 && parting.weights_same_until >= 0)
+        ls_text_format(page->out,
+                       "<p>The hashes of the weights are equal up to update %" PRId64
+                       " and differ at %" PRId64 ".</p>\n",
+                       parting.weights_same_until, parting.weights_differ_by);
+    else if (parting.weights_differ_by > 0)
+        ls_text_format(page->out,
+                       "<p>The hashes of the weights differ from the first that both have, at "
+                       "update %" PRId64 ".</p>\n",
+                       parting.weights_differ_by);
+    else if (parting.weights_same_until >= 0)
+        ls_text_format(page->out,
+                       "<p class=\"good\">The hashes of the weights are equal up to the last that "
+                       "both have, at update %" PRId64 ".</p>\n",
+                       parting.weights_same_until);
+    ls_text_add(page->out, "</section>\n");
+}
+
+/* ---- Parameters ------------------------------------------------------------------------------ */
+
+static void put_parameters(const struct ls_page *page, const struct lockstep_log *log)
+{
+    ls_text_add(page->out, "<div class=\"scroll\" tabindex=\"0\"><table><tr><th>parameter</th>"
+                           "<th class=\"n\">weights</th><th class=\"n\">gradient</th>"
+                           "<th class=\"n\">update</th><th class=\"n\">update / weights</th>"
+                           "</tr>\n");
+    for (size_t i = 0; i < log->parameter_count; i++) {
+        const struct lockstep_log_parameter *p = &log->parameters[i];
+        const double figures[] = {p->weight_norm, p->gradient_norm, p->update_norm,
+                                  p->weight_norm > 0 ? p->update_norm / p->weight_norm : NAN};
+        ls_text_add(page->out, "<tr><td>");
+        ls_html_text(page->out, p->name);
+        ls_text_add(page->out, "</td>");
+        for (size_t f = 0; f < sizeof figures / sizeof *figures; f++) {
+            ls_text_add(page->out, "<td class=\"n\">");
+            ls_html_number(page->out, figures[f]);
+            ls_text_add(page->out, "</td>");
+        }
+        ls_text_add(page->out, "</tr>\n");
+    }
+    ls_text_add(page->out, "</table></div>\n");
+}
+
+void ls_page_parameters(const struct ls_page *page)
+{
+    for (int r = 0; r < page->count; r++) {
+        if (page->logs[r]->parameter_count == 0)
+            continue;
+        ls_text_add(page->out, "<section><h2>Norms of the parameters</h2>\n"
+                               "<details><summary>At the last display of ");
+        ls_html_text(page->out, page->names[r]);
+        ls_text_add(page->out, "</summary>\n");
+        put_parameters(page, page->logs[r]);
+        ls_text_add(page->out, "</details></section>\n");
+    }
+}
+
+/* ---- Facts ----------------------------------------------------------------------------------- */
+
+static bool differ(const struct ls_page *page, const char *name)
+{
+    const char *first = ls_log_fact(page->logs[0], name);
+    for (int r = 1; r < page->count; r++) {
+        const char *other = ls_log_fact(page->logs[r], name);
+        if ((first == NULL) != (other == NULL) ||
+            (first != NULL && other != NULL && strcmp(first, other) != 0))
+            return true;
+    }
+    return false;
+}
+
+static void put_fact(const struct ls_page *page, const char *name)
+{
+    ls_text_format(page->out, "<tr%s><th>", differ(page, name) ? " class=\"differs\"" : "");
+    for (const char *c = name; *c != '\0';) { /* "parameters_learned": as words */
+        char word[64];
+        const size_t length = strcspn(c, "_");
+        snprintf(word, sizeof word, "%.*s", length < 60 ? (int)length : 60, c);
+        ls_html_text(page->out, word);
+        c += length + (c[length] == '_');
+        ls_text_add(page->out, *c != '\0' ? " " : "");
+    }
+    ls_text_add(page->out, "</th>");
+    for (int r = 0; r < page->count; r++) {
+        const char *value = ls_log_fact(page->logs[r], name);
+        ls_text_add(page->out, "<td class=\"w\">");
+        ls_html_text(page->out, value != NULL ? value : "");
+        ls_text_add(page->out, "</td>");
+    }
+    ls_text_add(page->out, "</tr>\n");
+}
+
+void ls_page_facts(const struct ls_page *page)
+{
+    size_t facts = 0;
+    for (int r = 0; r < page->count; r++)
+        facts += page->logs[r]->fact_count;
+    if (facts == 0)
+        return;
+    ls_text_format(page->out,
+                   "<section><h2>The run%s</h2>\n<div class=\"scroll\" tabindex=\"0\"><table>"
+                   "<tr><th></th>",
+                   page->count > 1 ? "s" : "");
+    for (int r = 0; r < page->count; r++) {
+        ls_text_add(page->out, "<th>");
+        ls_html_text(page->out, page->names[r]);
+        ls_text_add(page->out, "</th>");
+    }
+    ls_text_add(page->out, "</tr>\n");
+    for (int r = 0; r < page->count; r++)
+        for (size_t i = 0; i < page->logs[r]->fact_count; i++) {
+            const char *name = page->logs[r]->facts[i].name;
+            bool shown = false;
+            for (int before = 0; before < r; before++)
+                shown = shown || ls_log_fact(page->logs[before], name) != NULL;
+            if (!shown)
+                put_fact(page, name);
+        }
+    ls_text_add(page->out, "</table></div></section>\n");
+}
+
+void ls_page_messages(const struct ls_page *page)
+{
+    for (int r = 0; r < page->count; r++) {
+        const struct lockstep_log *log = page->logs[r];
+        if (log->message_count == 0)
+            continue;
+        ls_text_add(page->out, r == 0 ? "<section><h2>What the program said</h2>\n"
+                                      : "<section>\n");
+        ls_text_add(page->out, "<details><summary>");
+        ls_html_text(page->out, page->names[r]);
+        ls_text_format(page->out, ", %zu lines</summary><pre tabindex=\"0\">", log->message_count);
+        for (size_t i = 0; i < log->message_count; i++) {
+            const struct lockstep_log_message *message = &log->messages[i];
+            if (strcmp(message->kind, "start") != 0)
+                ls_text_format(page->out, "[%s at %" PRId64 "] ", message->kind,
+                               message->iteration);
+            ls_html_text(page->out, message->text);
+            ls_text_add(page->out, "\n");
+        }
+        ls_text_add(page->out, "</pre></details></section>\n");
+    }
+}
