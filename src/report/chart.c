@@ -13,6 +13,9 @@ static const double width = 480, height = 270, left = 58, right = 12, top = 12, 
 
 enum { DOTS = 40, SMOOTHED_FROM = 50 };
 
+#define MOST  1e300
+#define LEAST 1e-290
+
 /* The ranges of a drawing. */
 struct range {
     double x0, x1, y0, y1;
@@ -68,7 +71,10 @@ static struct range range_of(const struct ls_chart *chart)
     }
     if (!(range.x1 > range.x0))
         range.x1 = range.x0 + 1;
-    if (!(range.y1 > range.y0)) { /* a line in the middle */
+    /* Neither the distance of two figures nor a part of it may leave the range of numbers. */
+    range.y0 = fmax(range.y0, -MOST);
+    range.y1 = fmin(range.y1, MOST);
+    if (!(range.y1 - range.y0 > LEAST)) { /* a line in the middle */
         const double room = range.y0 != 0 ? fabs(range.y0) * 0.5 : 1;
         range.y0 -= room;
         range.y1 += room;
@@ -83,6 +89,7 @@ static double place_x(const struct range *range, double x)
 
 static double place_y(const struct range *range, double y)
 {
+    y = fmin(fmax(y, range->y0), range->y1);
     return height - bottom - (y - range->y0) / (range->y1 - range->y0) * (height - top - bottom);
 }
 

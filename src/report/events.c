@@ -73,8 +73,8 @@ static void add_figure(struct event *event, const char *name, double value)
     struct ls_series *series = (struct ls_series *)ls_log_find(log, name);
     uint64_t bits;
     if (series == NULL) {
-        if (log->series_count == LS_LOG_SERIES || (log->series[log->series_count].name =
-                                                       copy_text(event, name)) == NULL)
+        if (log->series_count == LS_LOG_SERIES ||
+            (log->series[log->series_count].name = copy_text(event, name)) == NULL)
             return;
         series = &log->series[log->series_count++];
     }

@@ -14,9 +14,9 @@ enum {
     LS_LOG_FACTS = 64,
     LS_LOG_MESSAGES = 200,
     LS_LOG_PARAMETERS = 4096,
-    LS_LOG_TEXT = 1 << 16,   /* bytes of a fact or a message */
-    LS_LOG_LINE = 64 << 20,  /* bytes of a line: "statistics" of large nets are long */
-    LS_LOG_FIGURES = 8       /* of an output with one for each class */
+    LS_LOG_TEXT = 1 << 16,  /* bytes of a fact or a message */
+    LS_LOG_LINE = 64 << 20, /* bytes of a line: "statistics" of large nets are long */
+    LS_LOG_FIGURES = 8      /* of an output with one for each class */
 };
 
 struct lockstep_log {

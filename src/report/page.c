@@ -93,8 +93,7 @@ void ls_page_curves(const struct ls_page *page)
     ls_text_add(page->out, "<div class=\"charts\">\n");
     struct ls_text figures = {0};
     for (size_t c = 0; c < count; c++) {
-        struct ls_chart chart = {
-            .name = names[c], .run_count = page->count, .index = (int)c};
+        struct ls_chart chart = {.name = names[c], .run_count = page->count, .index = (int)c};
         for (int l = 0; l < page->count; l++) {
             chart.series[l] = ls_log_find(page->logs[l], names[c]);
             chart.runs[l] = page->names[l];
@@ -143,8 +142,9 @@ static void put_head(const struct ls_page *page, const char *title)
 static void put_net(const struct ls_page *page)
 {
     if (page->options->net != NULL) {
-        ls_text_add(page->out, "<section><h2>The net</h2>\n<div class=\"scroll net\" tabindex=\"0\" "
-                               "aria-label=\"the net as a graph\">\n");
+        ls_text_add(page->out,
+                    "<section><h2>The net</h2>\n<div class=\"scroll net\" tabindex=\"0\" "
+                    "aria-label=\"the net as a graph\">\n");
         ls_text_add(page->out, page->options->net);
         ls_text_add(page->out, "</div></section>\n");
     }

@@ -15,9 +15,9 @@ static void put_last(const struct ls_page *page, const struct lockstep_log *log,
 {
     const struct ls_series *series = ls_log_find(log, name);
     ls_text_add(page->out, "<td class=\"n\">");
-    ls_html_number(page->out,
-                   series != NULL && series->count > 0 ? series->points[series->count - 1].mean
-                                                       : NAN);
+    ls_html_number(page->out, series != NULL && series->count > 0
+                                  ? series->points[series->count - 1].mean
+                                  : NAN);
     ls_text_add(page->out, "</td>");
 }
 
@@ -31,8 +31,7 @@ static void put_state(const struct ls_page *page, const struct lockstep_log *log
     else
         ls_text_add(page->out, "under way, or broken off");
     if (state->runs > 1)
-        ls_text_format(page->out, ", resumed %s",
-                       state->runs == 2 ? "once" : "several times");
+        ls_text_format(page->out, ", resumed %s", state->runs == 2 ? "once" : "several times");
 }
 
 /* Series of tests, as far as a table has room. */
@@ -213,6 +212,20 @@ static bool differ(const struct ls_page *page, const char *name)
     return false;
 }
 
+/* Sizes and counts of operations in units that people read. */
+static void put_value(const struct ls_page *page, const char *name, const char *value)
+{
+    const double number = ls_parse_double(value);
+    if (strncmp(name, "memory", 6) == 0 && number > 0)
+        ls_text_format(page->out, "%.1f MiB", number / (1 << 20));
+    else if (strcmp(name, "flops_per_sample") == 0 && number > 0)
+        ls_text_format(page->out, "%.4g MFLOP", number / 1e6);
+    else if (strncmp(name, "memory", 6) == 0)
+        ls_text_add(page->out, "none");
+    else
+        ls_html_text(page->out, value);
+}
+
 static void put_fact(const struct ls_page *page, const char *name)
 {
     ls_text_format(page->out, "<tr%s><th>", differ(page, name) ? " class=\"differs\"" : "");
@@ -228,7 +241,7 @@ static void put_fact(const struct ls_page *page, const char *name)
     for (int r = 0; r < page->count; r++) {
         const char *value = ls_log_fact(page->logs[r], name);
         ls_text_add(page->out, "<td class=\"w\">");
-        ls_html_text(page->out, value != NULL ? value : "");
+        put_value(page, name, value != NULL ? value : "");
         ls_text_add(page->out, "</td>");
     }
     ls_text_add(page->out, "</tr>\n");
@@ -269,8 +282,8 @@ void ls_page_messages(const struct ls_page *page)
         const struct lockstep_log *log = page->logs[r];
         if (log->message_count == 0)
             continue;
-        ls_text_add(page->out, r == 0 ? "<section><h2>What the program said</h2>\n"
-                                      : "<section>\n");
+        ls_text_add(page->out,
+                    r == 0 ? "<section><h2>What the program said</h2>\n" : "<section>\n");
         ls_text_add(page->out, "<details><summary>");
         ls_html_text(page->out, page->names[r]);
         ls_text_format(page->out, ", %zu lines</summary><pre tabindex=\"0\">", log->message_count);

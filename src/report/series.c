@@ -8,15 +8,15 @@
 static struct lockstep_point join(const struct lockstep_point *a, const struct lockstep_point *b)
 {
     const double count = (double)(a->count + b->count);
-    return (struct lockstep_point){
-        .first = a->first,
-        .last = b->last,
-        .count = a->count + b->count,
-        /* Each part by itself: a sum of large figures could overflow. */
-        .mean = a->mean * ((double)a->count / count) + b->mean * ((double)b->count / count),
-        .least = a->least < b->least ? a->least : b->least,
-        .most = a->most > b->most ? a->most : b->most,
-        .hash = a->hash + b->hash};
+    return (struct lockstep_point){.first = a->first,
+                                   .last = b->last,
+                                   .count = a->count + b->count,
+                                   /* Each part by itself: a sum of large figures could overflow. */
+                                   .mean = a->mean * ((double)a->count / count) +
+                                           b->mean * ((double)b->count / count),
+                                   .least = a->least < b->least ? a->least : b->least,
+                                   .most = a->most > b->most ? a->most : b->most,
+                                   .hash = a->hash + b->hash};
 }
 
 /* Halves the points. */

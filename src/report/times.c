@@ -13,8 +13,7 @@ static double milliseconds(const struct ls_json_tree *tree, const struct ls_json
 {
     double sum = 0;
     for (; *parts != NULL; parts++) {
-        const struct ls_json_node *ms =
-            ls_json_find(tree, ls_json_find(tree, layer, *parts), "ms");
+        const struct ls_json_node *ms = ls_json_find(tree, ls_json_find(tree, layer, *parts), "ms");
         if (ms != NULL && ms->kind == LS_JSON_NUMBER)
             sum += ms->number;
         else if (ms != NULL && ms->kind == LS_JSON_INTEGER)
@@ -59,16 +58,16 @@ int ls_page_times(const struct ls_page *page, struct ls_error *error)
     const struct ls_json_node *layers =
         status == 0 ? ls_json_find(&tree, &tree.nodes[0], "layers") : NULL;
     if (status == 0 && (layers == NULL || layers->kind != LS_JSON_ARRAY))
-        status = ls_fail(error, LOCKSTEP_DATA, "times",
-                         "it is what 'lockstep time --json' writes", "there are no layers in it");
+        status = ls_fail(error, LOCKSTEP_DATA, "times", "it is what 'lockstep time --json' writes",
+                         "there are no layers in it");
     if (status != 0) {
         ls_json_tree_free(&tree);
         return status;
     }
     for (const struct ls_json_node *layer = ls_json_first(&tree, layers); layer != NULL;
          layer = ls_json_next(&tree, layer))
-        largest = fmax(largest, milliseconds(&tree, layer, forward) +
-                                    milliseconds(&tree, layer, backward));
+        largest = fmax(largest,
+                       milliseconds(&tree, layer, forward) + milliseconds(&tree, layer, backward));
     ls_text_add(page->out, "<section><h2>Time by layer</h2>\n<div class=\"scroll\" tabindex=\"0\">"
                            "<table><tr><th>layer</th><th>type</th><th class=\"n\">forward, ms</th>"
                            "<th class=\"n\">backward, ms</th><th></th></tr>\n");

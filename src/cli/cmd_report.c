@@ -1,0 +1,136 @@
+/* lockstep report: pages of logs.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/commands.h"
+#include "cli/page.h"
+#include "cli/report.h"
+
+enum { LOGS_MAX = 8 };
+
+struct values {
+    struct ls_cli_list logs, names;
+    const char *output, *title, *model, *times;
+};
+
+/* The name of a run: what the user says, else that of its log. */
+static const char *name_of(const struct values *values, size_t run)
+{
+    return run < values->names.count ? values->names.items[run] : values->logs.items[run];
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+static int check(const struct values *values)
+{
+    if (values->output == NULL)
+        return ls_cli_usage_error("report: -o FILE is missing: where the page goes");
+    if (values->logs.count > LOGS_MAX)
+        return ls_cli_usage_error("report: a page shows at most %d logs", LOGS_MAX);
+    if (values->names.count > values->logs.count)
+        return ls_cli_usage_error("report: there are more names than logs");
+    const char *inputs[] = {values->model, values->times};
+    for (size_t i = 0; i < values->logs.count; i++)
+        if (is_same_file(values->logs.items[i], values->output))
+            return ls_cli_usage_error("report: %s is a log; the page would take its place",
+                                      values->output);
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (inputs[i] != NULL && is_same_file(inputs[i], values->output))
+            return ls_cli_usage_error("report: the page would take the place of %s",
+                                      values->output);
+    return 0;
+}
+
+static int read_logs(const struct values *values, struct lockstep_log **logs,
+                     struct lockstep_error *error)
+{
+    for (size_t i = 0; i < values->logs.count; i++) {
+        int status = lockstep_log_new(&logs[i], error);
+        if (status == 0)
+            status = lockstep_log_read(logs[i], values->logs.items[i], error);
+        if (status != 0)
+            return ls_cli_report(status, error);
+    }
+    return 0;
+}
+
+static int run(const void *data)
+{
+    const struct values *values = data;
+    struct lockstep_log *logs[LOGS_MAX] = {NULL};
+    const struct lockstep_log *read[LOGS_MAX];
+    const char *names[LOGS_MAX];
+    struct ls_cli_page page = {.net = NULL};
+    struct lockstep_page_options options;
+    int status = check(values);
+    if (status != 0)
+        return status;
+    struct lockstep_error *error = lockstep_error_new();
+    status = read_logs(values, logs, error);
+    if (status == 0)
+        status = ls_cli_page_read(&page, values->model, values->times);
+    lockstep_page_options_init(&options);
+    for (size_t i = 0; i < values->logs.count && status == 0; i++) {
+        read[i] = logs[i];
+        names[i] = name_of(values, i);
+    }
+    options.title = values->title;
+    options.names = names;
+    options.definition = page.definition;
+    options.net = page.net;
+    options.times = page.times;
+    if (status == 0) {
+        status = lockstep_page_write(values->output, read, values->logs.count, &options, error);
+        if (status != 0)
+            ls_cli_report(status, error);
+    }
+    for (size_t i = 0; i < values->logs.count; i++)
+        lockstep_log_free(logs[i]);
+    ls_cli_page_free(&page);
+    lockstep_error_free(error);
+    return status;
+}
+
+static const struct ls_cli_option options[] = {
+    LS_CLI_ROW(LS_CLI_TEXT, "output", "FILE", struct values, output, 0,
+               "where the page goes (also -o)"),
+    LS_CLI_ROW(LS_CLI_LIST, "name", "NAME", struct values, names, 0,
+               "what a run is called; once for each log, in their order. Default:\n"
+               "the log's file"),
+    LS_CLI_ROW(LS_CLI_TEXT, "title", "TEXT", struct values, title, 0,
+               "the page's title; default: the names of the runs"),
+    LS_CLI_ROW(LS_CLI_TEXT, "model", "FILE", struct values, model, 0,
+               "the net's definition (prototxt), or the solver's: its text and the net\n"
+               "as a graph with shapes, cost and memory"),
+    LS_CLI_ROW(LS_CLI_TEXT, "times", "FILE", struct values, times, 0,
+               "what 'lockstep time --json' wrote: the time of each layer"),
+    {.name = NULL}};
+
+const struct ls_cli_command ls_cli_command_report = {
+    .name = "report",
+    .summary = "makes a page in HTML of the logs of trainings: curves, facts, the net",
+    .notes =
+        "LOG is what 'lockstep train --log-json LOG' writes; several logs are drawn on top of\n"
+        "each other, and of two it is told where they part. The page is one file that\n"
+        "browsers show without a network.",
+    .usage = "LOG... -o FILE.html [OPTIONS]",
+    .options = options,
+    .arguments = offsetof(struct values, logs),
+    .arguments_min = 1,
+    .arguments_max = SIZE_MAX,
+    .arguments_name = "LOG",
+    .example = "lockstep report log.json -o report.html --model lenet_solver.prototxt\n"
+               "lockstep report first.json second.json -o both.html",
+    .run = run,
+    .values_size = sizeof(struct values),
+};

@@ -1,0 +1,53 @@
+/* The fake library: logs and pages. A log is its path, and whose name begins with "bad" is none.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "fake_inner.h"
+
+#include <string.h>
+
+struct lockstep_log {
+    int lines;
+};
+
+int lockstep_log_new(struct lockstep_log **log, struct lockstep_error *error)
+{
+    (void)error;
+    *log = fake_make(sizeof **log);
+    return 0;
+}
+
+void lockstep_log_free(struct lockstep_log *log)
+{
+    if (log != NULL)
+        fake_unmake(log);
+}
+
+int lockstep_log_read(struct lockstep_log *log, const char *path, struct lockstep_error *error)
+{
+    (void)log;
+    fake_note("log(%s) ", path);
+    return fake_answer(strncmp(path, "bad", 3) == 0 ? LOCKSTEP_DATA : 0, error);
+}
+
+int lockstep_log_line(struct lockstep_log *log, const char *line, size_t length,
+                      struct lockstep_error *error)
+{
+    (void)line;
+    (void)length;
+    (void)error;
+    log->lines++;
+    return 0;
+}
+
+void lockstep_page_options_init(struct lockstep_page_options *options)
+{
+    *options = (struct lockstep_page_options){.struct_size = sizeof *options};
+}
+
+int lockstep_page_write(const char *path, const struct lockstep_log *const *logs, size_t count,
+                        const struct lockstep_page_options *options, struct lockstep_error *error)
+{
+    (void)logs;
+    fake_note("page(%s|%zu|%s|%s|%s) ", path, count, fake_text(options->title), options->names[0],
+              options->net != NULL ? "net" : "-");
+    return fake_answer(fake.convert_status, error);
+}

@@ -1,0 +1,181 @@
+/* Pages of logs.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/html.h"
+#include "report/page.h"
+#include "support/support.h"
+
+static void take(struct lockstep_log *log, const char *line)
+{
+    assert_int_equal(ls_log_line(log, line, strlen(line), NULL), 0);
+}
+
+/* A log of 100 updates whose texts are as bad as they can be. */
+static struct lockstep_log *make_log(double offset)
+{
+    struct lockstep_log *log = ls_log_new();
+    take(log, "{\"event\": \"run\", \"iteration\": 0, \"elapsed\": 0, \"solver\": "
+              "\"</table><script>alert(1)</script>\", \"memory\": 1048576}");
+    for (int i = 1; i <= 100; i++) {
+        char line[200];
+        snprintf(line, sizeof line,
+                 "{\"event\": \"progress\", \"iteration\": %d, \"data_loss\": %.9g}", i,
+                 1.0 / i + offset);
+        take(log, line);
+    }
+    take(log, "{\"event\": \"test\", \"iteration\": 100, \"outputs\": [{\"name\": "
+              "\"a</script>\\\"&'\", \"values\": [0.5]}]}");
+    take(log, "{\"event\": \"warning\", \"iteration\": 5, \"text\": \"<img onerror=x>\"}");
+    return log;
+}
+
+static size_t count(const char *text, const char *word)
+{
+    size_t found = 0;
+    for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word))
+        found++;
+    return found;
+}
+
+static char *write_page(const struct lockstep_log *const *logs, size_t many,
+                        const struct lockstep_page_options *options)
+{
+    size_t size;
+    const char *path = ls_test_path("page.html");
+    assert_int_equal(ls_page_write(path, logs, many, options, NULL), 0);
+    char *page = ls_test_read(path, &size);
+    assert_int_equal(strlen(page), size);
+    return page;
+}
+
+/* Nothing of a log becomes an element, an address or a script. */
+static void test_escaped(void **state)
+{
+    (void)state;
+    struct lockstep_log *log = make_log(0);
+    const char *names[] = {"<b>\"run\"</b>\xff\x01"};
+    const struct lockstep_page_options options = {.names = names, .definition = "</pre><i>"};
+    char *page = write_page((const struct lockstep_log *const[]){log}, 1, &options);
+    assert_int_equal(count(page, "<script"), 2);
+    assert_int_equal(count(page, "</script>"), 2);
+    assert_null(strstr(page, "<b>"));
+    assert_null(strstr(page, "<i>"));
+    assert_null(strstr(page, "<img"));
+    assert_null(strstr(page, "src="));
+    assert_null(strstr(page, "href="));
+    assert_non_null(strstr(page, "&lt;/table&gt;&lt;script&gt;"));
+    assert_non_null(strstr(page, "&lt;b&gt;&quot;run&quot;&lt;/b&gt;\xef\xbf\xbd\xef\xbf\xbd"));
+    assert_non_null(strstr(page, "1.0 MiB"));
+    free(page);
+    ls_log_free(log);
+}
+
+static void test_curves(void **state)
+{
+    (void)state;
+    struct lockstep_log *a = make_log(0), *b = make_log(0.5);
+    const struct lockstep_log *both[] = {a, b};
+    const struct lockstep_page_options options = {
+        .title = "two", .net = "<svg id=\"drawing\"></svg>", .refresh = 5};
+    char *page = write_page(both, 2, &options);
+    /* The loss raw and smoothed; the output of the test as a line. */
+    assert_int_equal(count(page, "<path class=\"raw r0\""), 1);
+    assert_int_equal(count(page, "<path class=\"line r0\" d=\"M"), 3); /* one is in the key */
+    assert_int_equal(count(page, "<figure class=\"chart\""), 2);
+    assert_non_null(strstr(page, "Where the two runs part"));
+    assert_non_null(strstr(page, "differ by update 1: "));
+    assert_non_null(strstr(page, "<svg id=\"drawing\">"));
+    assert_non_null(strstr(page, "http-equiv=\"refresh\" content=\"5\""));
+    assert_non_null(strstr(page, "prefers-color-scheme:dark"));
+    assert_non_null(strstr(page, "@media print"));
+    free(page);
+    page = write_page((const struct lockstep_log *const[]){a, a}, 2, &options);
+    assert_non_null(strstr(page, "All 100 losses that both logs have are equal"));
+    free(page);
+    ls_log_free(a);
+    ls_log_free(b);
+}
+
+/* Figures that no scale is made for. */
+static void test_extremes(void **state)
+{
+    (void)state;
+    static const char *const losses[][2] = {{"1e308", "-1e308"},
+                                            {"5e-324", "0"},
+                                            {"1e300", "1e300"},
+                                            {"0", "0"},
+                                            {"1", "1.0000000000000002"}};
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        struct lockstep_log *log = ls_log_new();
+        for (int k = 0; k < 2; k++) {
+            char line[160];
+            snprintf(line, sizeof line,
+                     "{\"event\": \"progress\", \"iteration\": %s, \"data_loss\": %s}",
+                     k == 0 ? "0" : "922337203685477580", losses[i][k]);
+            take(log, line);
+        }
+        const struct lockstep_page_options options = {.title = NULL};
+        char *page = write_page((const struct lockstep_log *const[]){log}, 1, &options);
+        const char *plot = strstr(page, "<g class=\"plot\">");
+        assert_non_null(plot);
+        const size_t length = (size_t)(strstr(plot, "</g>") - plot);
+        char *drawing = strndup(plot, length);
+        assert_null(strstr(drawing, "nan"));
+        assert_null(strstr(drawing, "inf"));
+        assert_true(length < 20000);
+        free(drawing);
+        free(page);
+        ls_log_free(log);
+    }
+}
+
+static void test_times(void **state)
+{
+    (void)state;
+    struct lockstep_log *log = make_log(0);
+    const struct lockstep_log *one[] = {log};
+    struct lockstep_page_options options = {
+        .times = "{\"layers\": [{\"name\": \"c<1>\", \"type\": \"Convolution\", \"forward\": "
+                 "{\"ms\": 2.5}, \"backward_data\": {\"ms\": 4}}, {\"name\": 4}, 5]}"};
+    char *page = write_page(one, 1, &options);
+    assert_non_null(strstr(page, "<td>c&lt;1&gt;</td><td>Convolution</td><td class=\"n\">2.5</td>"
+                                 "<td class=\"n\">4</td>"));
+    free(page);
+    const char *path = ls_test_path("none.html");
+    options.times = "{\"layers\": 3}";
+    assert_int_equal(ls_page_write(path, one, 1, &options, NULL), LOCKSTEP_DATA);
+    options.times = "no JSON";
+    assert_int_equal(ls_page_write(path, one, 1, &options, NULL), LOCKSTEP_DATA);
+    assert_null(fopen(path, "r"));
+    assert_int_equal(ls_page_write(path, one, 0, &options, NULL), LOCKSTEP_USAGE);
+    ls_log_free(log);
+}
+
+static void test_units(void **state)
+{
+    (void)state;
+    struct ls_text text = {0};
+    ls_html_count(&text, 1234567);
+    ls_text_add(&text, " ");
+    ls_html_count(&text, -123);
+    ls_text_add(&text, " ");
+    ls_html_time(&text, 12.345);
+    ls_text_add(&text, " ");
+    ls_html_time(&text, 125);
+    ls_text_add(&text, " ");
+    ls_html_time(&text, 7260);
+    assert_string_equal(text.data, "1,234,567 -123 12.3 s 2 min 5 s 2 h 1 min");
+    ls_text_free(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_escaped),
+                                       cmocka_unit_test(test_curves),
+                                       cmocka_unit_test(test_extremes),
+                                       cmocka_unit_test(test_times), cmocka_unit_test(test_units)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
