@@ -186,7 +186,7 @@ static void draw_run(struct ls_text *page, const struct ls_chart *chart, const s
     draw_line(page, range, points, values, count, "line", run);
 }
 
-/* What somebody hears who cannot see it. */
+/* What a screen reader says of it. */
 static void put_description(struct ls_text *page, const struct ls_chart *chart)
 {
     ls_text_add(page, "<desc>");

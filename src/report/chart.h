@@ -1,5 +1,5 @@
-/* Curves of several runs as SVG: readable without scripts; the page's script draws them anew from
- * the same figures when somebody asks for other scales.
+/* Curves of several runs as SVG, readable without scripts; the page's script draws them anew from
+ * the same figures for other scales.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_REPORT_CHART_H
 #define LS_REPORT_CHART_H

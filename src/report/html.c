@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/utf8.h"
 
 static const char replacement[] = "\xef\xbf\xbd";
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/memory.h"
 
 struct lockstep_log *ls_log_new(void)

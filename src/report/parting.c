@@ -43,9 +43,9 @@ static bool next_stretch(const struct ls_series *a, const struct ls_series *b, s
             return true;
         }
         /* Figures of updates that only one of the two has are none that both could share. */
-        if (stretch->count[0] > 0 && stretch->count[1] == 0 && p->last < q->first)
-            *stretch = (struct stretch){.last = 0};
-        else if (stretch->count[1] > 0 && stretch->count[0] == 0 && q->last < p->first)
+        const bool first_alone = stretch->count[1] == 0 && p->last < q->first,
+                   second_alone = stretch->count[0] == 0 && q->last < p->first;
+        if (first_alone || second_alone)
             *stretch = (struct stretch){.last = 0};
     }
     return false;
