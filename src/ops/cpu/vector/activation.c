@@ -1,7 +1,7 @@
 /* ELU, Swish, GELU, absolute value, exponential, logarithm, power, BNLL, clipping, threshold.
  *
- * Functions that need SLEEF are carried out on 16 elements at a time, a shorter rest in a buffer of
- * 16. Where a definition has two branches both are computed and one is chosen.
+ * Functions are carried out on some elements at a time, a shorter rest in a buffer. Where a
+ * definition has two branches both are computed and one is chosen.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/activation.h"
@@ -9,7 +9,29 @@
 #include "device/gelu.h"
 #include "ops/cpu/vector/lanes.h"
 
-#define LANES(i) LS_ELEMENTWISE for (int i = 0; i < LS_LANES; i++)
+/* Elements at a time: more than lanes, since loops that go once through a register's lanes are
+ * taken apart by gcc before they could become vectors. */
+enum { CHUNK = 4 * LS_LANES };
+
+#define LANES(i) LS_ELEMENTWISE for (int i = 0; i < CHUNK; i++)
+
+#define EACH_LANES(name)                                                                           \
+    static inline void chunk_##name(const float *x, float *y)                                      \
+    {                                                                                              \
+        for (int i = 0; i < CHUNK; i += LS_LANES)                                                  \
+            ls_lanes_##name(x + i, y + i);                                                         \
+    }
+EACH_LANES(exp)
+EACH_LANES(log)
+EACH_LANES(expm1)
+EACH_LANES(log1p)
+#undef EACH_LANES
+
+static inline void chunk_pow(const float *x, float exponent, float *y)
+{
+    for (int i = 0; i < CHUNK; i += LS_LANES)
+        ls_lanes_pow(x + i, exponent, y + i);
+}
 
 typedef void forward_lanes(const struct ls_activation_attr *attr, const float *x, float *y);
 typedef void backward_lanes(const struct ls_activation_attr *attr, const float *dy,
@@ -22,10 +44,10 @@ static inline __attribute__((always_inline)) void each(forward_lanes *function,
                                                        const float *x, float *y, size_t n)
 {
     size_t i = 0;
-    for (; i + LS_LANES <= n; i += LS_LANES)
+    for (; i + CHUNK <= n; i += CHUNK)
         function(attr, x + i, y + i);
     if (i < n) {
-        float rest[LS_LANES] = {0};
+        float rest[CHUNK] = {0};
         memcpy(rest, x + i, (n - i) * sizeof *x);
         function(attr, rest, rest);
         memcpy(y + i, rest, (n - i) * sizeof *y);
@@ -37,10 +59,10 @@ each_backward(backward_lanes *function, const struct ls_activation_attr *attr, c
               const float *given, float *dx, size_t n)
 {
     size_t i = 0;
-    for (; i + LS_LANES <= n; i += LS_LANES)
+    for (; i + CHUNK <= n; i += CHUNK)
         function(attr, dy + i, given + i, dx + i);
     if (i < n) {
-        float rest[LS_LANES] = {0}, rest_given[LS_LANES] = {0};
+        float rest[CHUNK] = {0}, rest_given[CHUNK] = {0};
         memcpy(rest, dy + i, (n - i) * sizeof *dy);
         memcpy(rest_given, given + i, (n - i) * sizeof *given);
         function(attr, rest, rest_given, rest);
@@ -54,10 +76,10 @@ static inline __attribute__((always_inline)) void each_both(both_lanes *function
                                                             float *y, float *dx, size_t n)
 {
     size_t i = 0;
-    for (; i + LS_LANES <= n; i += LS_LANES)
+    for (; i + CHUNK <= n; i += CHUNK)
         function(attr, dy + i, x + i, y + i, dx + i);
     if (i < n) {
-        float rest[LS_LANES] = {0}, rest_x[LS_LANES] = {0}, rest_y[LS_LANES];
+        float rest[CHUNK] = {0}, rest_x[CHUNK] = {0}, rest_y[CHUNK];
         memcpy(rest, dy + i, (n - i) * sizeof *dy);
         memcpy(rest_x, x + i, (n - i) * sizeof *x);
         function(attr, rest, rest_x, rest_y, rest);
@@ -69,17 +91,17 @@ static inline __attribute__((always_inline)) void each_both(both_lanes *function
 /* y = 1 + exp(-factor x) */
 static inline void lanes_divisor(float factor, const float *x, float *y)
 {
-    float exponential[LS_LANES];
+    float exponential[CHUNK];
     LANES(i) exponential[i] = -(factor * x[i]);
-    ls_lanes_exp(exponential, exponential);
+    chunk_exp(exponential, exponential);
     LANES(i) y[i] = 1.0F + exponential[i];
 }
 
 static inline void elu(const struct ls_activation_attr *attr, const float *x, float *y)
 {
-    float negative[LS_LANES];
+    float negative[CHUNK];
     LANES(i) negative[i] = x[i] > 0 ? 0.0F : x[i];
-    ls_lanes_expm1(negative, negative);
+    chunk_expm1(negative, negative);
     LANES(i)
     {
         float below = attr->slope * negative[i];
@@ -101,9 +123,9 @@ static inline void elu_backward(const struct ls_activation_attr *attr, const flo
 static inline void elu_backward_by_input(const struct ls_activation_attr *attr, const float *dy,
                                          const float *x, float *dx)
 {
-    float negative[LS_LANES];
+    float negative[CHUNK];
     LANES(i) negative[i] = x[i] > 0 ? 0.0F : x[i];
-    ls_lanes_exp(negative, negative);
+    chunk_exp(negative, negative);
     LANES(i)
     {
         float below = dy[i] * (attr->slope * negative[i]);
@@ -113,7 +135,7 @@ static inline void elu_backward_by_input(const struct ls_activation_attr *attr, 
 
 static inline void swish(const struct ls_activation_attr *attr, const float *x, float *y)
 {
-    float divisor[LS_LANES];
+    float divisor[CHUNK];
     lanes_divisor(attr->slope, x, divisor);
     LANES(i) y[i] = x[i] / divisor[i];
 }
@@ -132,7 +154,7 @@ static inline void swish_slopes(const struct ls_activation_attr *attr, const flo
 static inline void swish_backward(const struct ls_activation_attr *attr, const float *dy,
                                   const float *x, float *dx)
 {
-    float divisor[LS_LANES];
+    float divisor[CHUNK];
     lanes_divisor(attr->slope, x, divisor);
     swish_slopes(attr, divisor, dy, x, dx);
 }
@@ -140,23 +162,23 @@ static inline void swish_backward(const struct ls_activation_attr *attr, const f
 static inline void swish_both(const struct ls_activation_attr *attr, const float *dy,
                               const float *x, float *y, float *dx)
 {
-    float divisor[LS_LANES];
+    float divisor[CHUNK];
     lanes_divisor(attr->slope, x, divisor);
     LANES(i) y[i] = x[i] / divisor[i];
     swish_slopes(attr, divisor, dy, x, dx);
 }
 
-/* Distances of 16 numbers from 0, and exp of their exponents (device/gelu.h). */
+/* Distances of numbers from 0, and exp of their exponents (device/gelu.h). */
 static inline void lanes_gelu(const float *x, float *distance, float *power)
 {
     LANES(i) distance[i] = ls_gelu_distance(x[i]);
     LANES(i) power[i] = ls_gelu_exponent(distance[i]);
-    ls_lanes_exp(power, power);
+    chunk_exp(power, power);
 }
 
 static inline void gelu(const struct ls_activation_attr *attr, const float *x, float *y)
 {
-    float distance[LS_LANES], power[LS_LANES];
+    float distance[CHUNK], power[CHUNK];
     (void)attr;
     lanes_gelu(x, distance, power);
     LANES(i) y[i] = ls_gelu(x[i], distance[i], power[i]);
@@ -165,7 +187,7 @@ static inline void gelu(const struct ls_activation_attr *attr, const float *x, f
 static inline void gelu_backward(const struct ls_activation_attr *attr, const float *dy,
                                  const float *x, float *dx)
 {
-    float distance[LS_LANES], power[LS_LANES];
+    float distance[CHUNK], power[CHUNK];
     (void)attr;
     lanes_gelu(x, distance, power);
     LANES(i) dx[i] = dy[i] * ls_gelu_slope(x[i], distance[i], power[i]);
@@ -174,7 +196,7 @@ static inline void gelu_backward(const struct ls_activation_attr *attr, const fl
 static inline void gelu_both(const struct ls_activation_attr *attr, const float *dy, const float *x,
                              float *y, float *dx)
 {
-    float distance[LS_LANES], power[LS_LANES];
+    float distance[CHUNK], power[CHUNK];
     (void)attr;
     lanes_gelu(x, distance, power);
     LANES(i) y[i] = ls_gelu(x[i], distance[i], power[i]);
@@ -183,21 +205,21 @@ static inline void gelu_both(const struct ls_activation_attr *attr, const float 
 
 static inline void gelu_tanh(const struct ls_activation_attr *attr, const float *x, float *y)
 {
-    float power[LS_LANES];
+    float power[CHUNK];
     (void)attr;
     LANES(i) power[i] = -ls_gelu_tanh_inner(x[i]);
-    ls_lanes_exp(power, power);
+    chunk_exp(power, power);
     LANES(i) y[i] = x[i] / (1.0F + power[i]);
 }
 
 static inline void gelu_tanh_backward(const struct ls_activation_attr *attr, const float *dy,
                                       const float *x, float *dx)
 {
-    float bounded[LS_LANES], power[LS_LANES];
+    float bounded[CHUNK], power[CHUNK];
     (void)attr;
     LANES(i) bounded[i] = ls_gelu_tanh_bound(x[i]);
     LANES(i) power[i] = -ls_gelu_tanh_inner(bounded[i]);
-    ls_lanes_exp(power, power);
+    chunk_exp(power, power);
     LANES(i) dx[i] = dy[i] * ls_gelu_tanh_slope(bounded[i], power[i]);
 }
 
@@ -220,9 +242,9 @@ static inline void absolute_backward(const struct ls_activation_attr *attr, cons
 
 static inline void exponential(const struct ls_activation_attr *attr, const float *x, float *y)
 {
-    float inner[LS_LANES];
+    float inner[CHUNK];
     LANES(i) inner[i] = attr->scale * x[i];
-    ls_lanes_exp(inner, inner);
+    chunk_exp(inner, inner);
     LANES(i) y[i] = attr->factor * inner[i];
 }
 
@@ -234,9 +256,9 @@ static inline void exponential_backward(const struct ls_activation_attr *attr, c
 
 static inline void logarithm(const struct ls_activation_attr *attr, const float *x, float *y)
 {
-    float inner[LS_LANES];
+    float inner[CHUNK];
     LANES(i) inner[i] = attr->scale * x[i] + attr->shift;
-    ls_lanes_log(inner, inner);
+    chunk_log(inner, inner);
     LANES(i) y[i] = attr->factor * inner[i];
 }
 
@@ -257,14 +279,14 @@ static inline void lanes_power(const float *base, float exponent, float *y)
     } else if (exponent == 2) {
         LANES(i) y[i] = base[i] * base[i];
     } else {
-        ls_lanes_pow(base, exponent, y);
+        chunk_pow(base, exponent, y);
     }
 }
 
 /* Without influence of x the result is a constant, whatever x is. */
 static inline void power(const struct ls_activation_attr *attr, const float *x, float *y)
 {
-    float base[LS_LANES], scale = attr->scale;
+    float base[CHUNK], scale = attr->scale;
     if (scale == 0 || attr->power == 0) {
         LANES(i) base[i] = attr->shift;
     } else {
@@ -276,7 +298,7 @@ static inline void power(const struct ls_activation_attr *attr, const float *x, 
 static inline void power_backward(const struct ls_activation_attr *attr, const float *dy,
                                   const float *x, float *dx)
 {
-    float base[LS_LANES], slope = attr->power * attr->scale;
+    float base[CHUNK], slope = attr->power * attr->scale;
     if (slope == 0) {
         LANES(i) dx[i] = 0;
         return;
@@ -289,11 +311,11 @@ static inline void power_backward(const struct ls_activation_attr *attr, const f
 /* log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which neither overflows nor cancels. */
 static inline void bnll(const struct ls_activation_attr *attr, const float *x, float *y)
 {
-    float small[LS_LANES];
+    float small[CHUNK];
     (void)attr;
     LANES(i) small[i] = -__builtin_fabsf(x[i]);
-    ls_lanes_exp(small, small);
-    ls_lanes_log1p(small, small);
+    chunk_exp(small, small);
+    chunk_log1p(small, small);
     LANES(i)
     {
         float sum = x[i] + small[i];
@@ -304,7 +326,7 @@ static inline void bnll(const struct ls_activation_attr *attr, const float *x, f
 static inline void bnll_backward(const struct ls_activation_attr *attr, const float *dy,
                                  const float *x, float *dx)
 {
-    float divisor[LS_LANES];
+    float divisor[CHUNK];
     (void)attr;
     lanes_divisor(1, x, divisor);
     LANES(i) dx[i] = dy[i] / divisor[i];
@@ -341,12 +363,23 @@ static inline void threshold(const struct ls_activation_attr *attr, const float 
     }
 }
 
-/* Two exponentials: those behind the bound of the derivative are others. */
+/* Behind the bound the derivative has an exponential of its own; lanes seldom get there. */
 static inline void gelu_tanh_both(const struct ls_activation_attr *attr, const float *dy,
                                   const float *x, float *y, float *dx)
 {
-    gelu_tanh(attr, x, y);
-    gelu_tanh_backward(attr, dy, x, dx);
+    float bounded[CHUNK], power[CHUNK];
+    int32_t behind = 0;
+    (void)attr;
+    LANES(i) bounded[i] = ls_gelu_tanh_bound(x[i]);
+    LANES(i) behind |= bounded[i] < x[i] || bounded[i] > x[i];
+    LANES(i) power[i] = -ls_gelu_tanh_inner(x[i]);
+    chunk_exp(power, power);
+    LANES(i) y[i] = x[i] / (1.0F + power[i]);
+    if (behind) {
+        LANES(i) power[i] = -ls_gelu_tanh_inner(bounded[i]);
+        chunk_exp(power, power);
+    }
+    LANES(i) dx[i] = dy[i] * ls_gelu_tanh_slope(bounded[i], power[i]);
 }
 
 static void activation_forward(const struct ls_activation_attr *attr, const float *x, float *y,

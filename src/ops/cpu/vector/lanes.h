@@ -211,11 +211,67 @@ static inline void ls_store_bf16(uint16_t *to, float value)
 }
 #endif
 
+/* exp, with the bits of SLEEF's function: calls of it would keep everything else out of registers.
+ * With n = x / log 2, rounded, and r = x - n log 2, whose factor has two parts, it is 1 + (r + r^2
+ * p) times 2^n, where p is a polynomial; each operation rounds. Below -104 it is 0, and above 100
+ * infinite. */
+#if defined(__x86_64__) && !LS_ISA_IS(GENERIC)
+static inline LS_REGISTER ls_exp_mantissa(LS_REGISTER x, LS_REGISTER n)
+{
+    const LS_REGISTER r = (x - n * LS_SPREAD(0x1.62e4p-1F)) - n * LS_SPREAD(0x1.7f7d1cp-20F);
+    LS_REGISTER p = LS_SPREAD(0.000198527617612853646278381F);
+    p = p * r + LS_SPREAD(0.00139304355252534151077271F);
+    p = p * r + LS_SPREAD(0.00833336077630519866943359F);
+    p = p * r + LS_SPREAD(0.0416664853692054748535156F);
+    p = p * r + LS_SPREAD(0.166666671633720397949219F);
+    p = p * r + LS_SPREAD(0.5F);
+    return LS_SPREAD(1.0F) + (r * r * p + r);
+}
+#endif
+
+#if LS_ISA_IS(AVX512)
+static inline LS_REGISTER ls_exp(LS_REGISTER x)
+{
+    const LS_REGISTER n = _mm512_roundscale_ps(x * LS_SPREAD(0x1.715476p+0F),
+                                               _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    LS_REGISTER y = _mm512_scalef_ps(ls_exp_mantissa(x, n), n);
+    y = _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(x, LS_SPREAD(100), _CMP_GT_OQ),
+                           LS_SPREAD(__builtin_inff()));
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, LS_SPREAD(-104), _CMP_NLT_UQ), y);
+}
+#elif LS_ISA_IS(AVX2)
+static inline LS_REGISTER ls_exp(LS_REGISTER x)
+{
+    const __m256i n = _mm256_cvtps_epi32(x * LS_SPREAD(0x1.715476p+0F)),
+                  half = _mm256_srai_epi32(n, 1);
+    const __m256i bias = _mm256_set1_epi32(127), other = _mm256_sub_epi32(n, half);
+    LS_REGISTER y = ls_exp_mantissa(x, _mm256_cvtepi32_ps(n));
+    y = y * _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23));
+    y = y * _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(other, bias), 23));
+    y = _mm256_blendv_ps(y, LS_SPREAD(__builtin_inff()),
+                         _mm256_cmp_ps(x, LS_SPREAD(100), _CMP_GT_OQ));
+    return _mm256_andnot_ps(_mm256_cmp_ps(x, LS_SPREAD(-104), _CMP_LT_OQ), y);
+}
+#elif LS_ISA_IS(SSE41)
+static inline LS_REGISTER ls_exp(LS_REGISTER x)
+{
+    const __m128i n = _mm_cvtps_epi32(x * LS_SPREAD(0x1.715476p+0F)), half = _mm_srai_epi32(n, 1);
+    const __m128i bias = _mm_set1_epi32(127), other = _mm_sub_epi32(n, half);
+    LS_REGISTER y = ls_exp_mantissa(x, _mm_cvtepi32_ps(n));
+    y = y * _mm_castsi128_ps(_mm_slli_epi32(_mm_add_epi32(half, bias), 23));
+    y = y * _mm_castsi128_ps(_mm_slli_epi32(_mm_add_epi32(other, bias), 23));
+    y = _mm_blendv_ps(y, LS_SPREAD(__builtin_inff()), _mm_cmpgt_ps(x, LS_SPREAD(100)));
+    return _mm_andnot_ps(_mm_cmplt_ps(x, LS_SPREAD(-104)), y);
+}
+#else
+#define ls_exp(x) LS_SLEEF(exp)(x)
+#endif
+
 /* Sixteen values at a time, in place if wanted. A shorter rest is copied to a buffer of 16. */
 static inline void ls_lanes_exp(const float *x, float *y)
 {
     for (int i = 0; i < LS_LANES; i += LS_WIDTH)
-        LS_STORE(y + i, LS_SLEEF(exp)(LS_LOAD(x + i)));
+        LS_STORE(y + i, ls_exp(LS_LOAD(x + i)));
 }
 
 static inline void ls_lanes_log(const float *x, float *y)
