@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/factors.h"
 
+#include "ops/cpu/bf16/units.h"
 #include "ops/cpu/vector/product.h"
 
 /* Row i, column j of dw [outputs, inputs] is the sum of dy[r, i] x[r, j] over rows r; of its
@@ -29,7 +30,9 @@ int ls_factors_weight_gradient(const struct ls_factoring *factoring,
     _Static_assert((int)LS_GRADIENT_NEXT == (int)LS_PRODUCT_NEXT, "each is passed on");
     for (int a = 0; a < LS_GRADIENT_NEXT; a++)
         product.next[a] = piece->next[a] != NULL ? piece->next[a] + piece->begin : NULL;
-    ls_vector_product()->combine(&product);
+    ls_bf16_combine *combine = ls_bf16_unit_combine();
+    if (combine == NULL || !combine(&product)) /* in FP32 the first numbers say no */
+        ls_vector_product()->combine(&product);
     return 0;
 }
 

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "base/thread.h"
+#include "ops/cpu/bf16/units.h"
 #include "ops/cpu/factors.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/vector/product.h"
@@ -166,6 +168,72 @@ static void one_rounding(void **state)
     }
 }
 
+/* Numbers of bf16 of all sizes, some of them zeros of both signs or denormal. */
+static float *rounded_numbers(size_t n, uint64_t salt)
+{
+    float *x = ls_alloc_aligned((n + 1) * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t word = ls_random_u32(12, salt, (uint32_t)i), kind = word % 64;
+        uint32_t bits = (word & 0x807f0000) | (kind < 2 ? word >> 8 & 0x3f : 80 + kind) << 23;
+        if (kind == 63)
+            bits = word & 0x80000000;
+        memcpy(&x[i], &bits, sizeof bits);
+    }
+    return x;
+}
+
+static void check_rounded(ls_bf16_combine *combine, enum form form, const size_t shape[3])
+{
+    const size_t elements = shape[0] * shape[1], p_numbers = shape[0] * shape[2];
+    const size_t q_numbers = shape[1] * shape[2];
+    float *p = rounded_numbers(p_numbers, shape[0]), *q = rounded_numbers(q_numbers, shape[1]);
+    float *wanted = numbers(elements, 3), *out = numbers(elements, 4);
+    struct ls_product product = make(form, shape, p, q, wanted);
+    ls_vector_product()->combine(&product);
+    product.out = out;
+    for (int k = 0; k < LS_PRODUCT_NEXT; k++)
+        product.next[k] = wanted;
+    product.next_row = shape[1];
+    assert_true(combine(&product));
+    assert_memory_equal(out, wanted, elements * sizeof *out);
+    uint32_t bits;
+    memcpy(&bits, &q[q_numbers - 1], sizeof bits);
+    bits |= 0x8000;
+    memcpy(&q[q_numbers - 1], &bits, sizeof bits);
+    assert_false(combine(&product));
+    memcpy(&q[q_numbers - 1], &p[p_numbers - 1], sizeof bits);
+    assert_true(combine(&product));
+    memcpy(&p[p_numbers - 1], &bits, sizeof bits);
+    assert_false(combine(&product));
+    ls_free_aligned(p);
+    ls_free_aligned(q);
+    ls_free_aligned(wanted);
+    ls_free_aligned(out);
+}
+
+/* The unit for bf16 numbers gives the bits of fused operations, and says where there are others. */
+static void rounded(void **state)
+{
+    (void)state;
+    ls_bf16_combine *combine = NULL;
+    if (ls_cpu_unit_state(LS_UNIT_AVX512_BF16) == LS_UNIT_THERE) {
+        assert_int_equal(ls_cpu_isa_select(ls_cpu_unit_name(LS_UNIT_AVX512_BF16), NULL), 0);
+        combine = ls_bf16_unit_combine();
+        assert_non_null(combine);
+    } else {
+        skip();
+    }
+    const uint64_t mode = ls_float_mode();
+    ls_set_float_mode();
+    for (int s = 0; s < SHAPES; s++) {
+        check_rounded(combine, COMBINE, shapes[s]);
+        check_rounded(combine, COMBINE_ACROSS, shapes[s]);
+    }
+    ls_restore_float_mode(mode);
+    assert_int_equal(ls_cpu_isa_select(ls_cpu_isa_name(ls_cpu_isa_widest()), NULL), 0);
+}
+
 /* Tiles of a gradient, computed in any order, are the gradient. */
 static void gradients(void **state)
 {
@@ -293,8 +361,8 @@ static void infinities(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products), cmocka_unit_test(one_rounding), cmocka_unit_test(gradients),
-        cmocka_unit_test(kernels),  cmocka_unit_test(infinities),
+        cmocka_unit_test(products),  cmocka_unit_test(one_rounding), cmocka_unit_test(rounded),
+        cmocka_unit_test(gradients), cmocka_unit_test(kernels),      cmocka_unit_test(infinities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,3 +28,12 @@ const struct ls_bf16_pairs *ls_bf16_unit_pairs(void)
 #endif
     return NULL;
 }
+
+ls_bf16_combine *ls_bf16_unit_combine(void)
+{
+#if defined(LS_AVX512_BF16)
+    if (ls_cpu_unit() == LS_UNIT_AVX512_BF16)
+        return ls_bf16_combine_avx512_bf16;
+#endif
+    return NULL;
+}
