@@ -13,17 +13,18 @@ extern "C" {
 #endif
 
 enum lockstep_event_kind {
-    LOCKSTEP_EVENT_START,    /* text: one line of what matters about this run; many of them */
-    LOCKSTEP_EVENT_WARNING,  /* text */
-    LOCKSTEP_EVENT_NOTICE,   /* text: something worth a line in the log (an update repeated ...) */
-    LOCKSTEP_EVENT_PROGRESS, /* after every update: iteration, loss, learning_rate, ... */
-    LOCKSTEP_EVENT_DISPLAY,  /* every `display` iterations: as PROGRESS, and outputs */
-    LOCKSTEP_EVENT_TEST,     /* a finished test phase: test_net, outputs, samples */
-    LOCKSTEP_EVENT_SNAPSHOT, /* text: the file that was written */
-    LOCKSTEP_EVENT_END,      /* training is done */
-    LOCKSTEP_EVENT_RUN,      /* run: the facts of this run as figures; once, before START */
-    LOCKSTEP_EVENT_AUDIT,    /* text, audit: a core has computed wrongly (see options.audit) */
-    LOCKSTEP_EVENT_HASH      /* weights_hash, chain: every 20 iterations; with a text at the end */
+    LOCKSTEP_EVENT_START,     /* text: one line of what matters about this run; many of them */
+    LOCKSTEP_EVENT_WARNING,   /* text */
+    LOCKSTEP_EVENT_NOTICE,    /* text: something worth a line in the log (an update repeated ...) */
+    LOCKSTEP_EVENT_PROGRESS,  /* after every update: iteration, loss, learning_rate, ... */
+    LOCKSTEP_EVENT_DISPLAY,   /* every `display` iterations: as PROGRESS, and outputs */
+    LOCKSTEP_EVENT_TEST,      /* a finished test phase: test_net, outputs, samples */
+    LOCKSTEP_EVENT_SNAPSHOT,  /* text: the file that was written */
+    LOCKSTEP_EVENT_END,       /* training is done */
+    LOCKSTEP_EVENT_RUN,       /* run: the facts of this run as figures; once, before START */
+    LOCKSTEP_EVENT_AUDIT,     /* text, audit: a core has computed wrongly (see options.audit) */
+    LOCKSTEP_EVENT_HASH,      /* weights_hash, chain: every 20 iterations; with a text at the end */
+    LOCKSTEP_EVENT_STATISTICS /* statistics: of parameters, behind a DISPLAY (options.statistics) */
 };
 
 /* What a run is, in figures: what its START lines say in words. */
@@ -68,6 +69,33 @@ struct lockstep_audit {
     int64_t differing;                 /* how many such there are */
 };
 
+/* How numbers are distributed: counts[i] of them are from edges[i] to below edges[i + 1], the last
+ * bin's upper edge included. */
+struct lockstep_histogram {
+    const double *edges;    /* count + 1, rising: the least number ... the largest; where all are
+                               the same there is one bin around them */
+    const uint64_t *counts; /* they add up to the parameter's size */
+    size_t count;
+    double sum; /* of the numbers */
+};
+
+/* Of a parameter that is trained. Norms are L2; the gradient is that of the data loss, as
+ * lockstep_trainer_read_gradient has it; the update is what was added to the weights. */
+struct lockstep_parameter_statistics {
+    const char *name;
+    int64_t size;                      /* elements */
+    double weight_norm, gradient_norm; /* weights: after the update */
+    double update_norm;
+    struct lockstep_histogram weights, gradient;
+};
+
+/* Of an update: the same on any number of workers and ranks. */
+struct lockstep_statistics {
+    const struct lockstep_parameter_statistics *parameters; /* in the net's order */
+    size_t parameter_count;
+    double weight_norm, gradient_norm, update_norm; /* of all these parameters together */
+};
+
 struct lockstep_event {
     enum lockstep_event_kind kind;
     const char *text;          /* see the kinds; else NULL */
@@ -95,6 +123,7 @@ struct lockstep_event {
     /* TEST: samples whose records are bad, so that others were tested in their place
      * (on_bad_record: SKIP); END: the same of this run's training. */
     int64_t skipped;
+    const struct lockstep_statistics *statistics; /* STATISTICS; else NULL */
 };
 
 /* Answers of a `poll` callback. */

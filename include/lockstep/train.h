@@ -47,6 +47,9 @@ struct lockstep_train_options {
      * compared with. NULL: "cpu". */
     const char *device;
     const char *map; /* the map of names of `weights`, as in lockstep_model_options */
+    /* STATISTICS events follow DISPLAYs. They take time and a copy of the weights; no result
+     * depends on them. All ranks say the same. */
+    int statistics;
 };
 /* Fills in the defaults. */
 LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);

@@ -23,7 +23,7 @@ struct values {
     int64_t workers, iterations, timeout;
     uint64_t memory;
     double audit;
-    int overwrite, required; /* 0 or 1 */
+    int overwrite, required, statistics; /* 0 or 1 */
     int allow_other_numerics;
     struct ls_cli_list set;
     struct ls_cli_dummy_values dummy;
@@ -103,6 +103,7 @@ static int train(const struct values *values, struct session *session, struct lo
     options.map = values->map;
     options.memory = values->memory;
     options.audit = values->audit;
+    options.statistics = values->statistics;
     options.overwrite = values->overwrite;
     options.snapshot_required = values->required;
     options.allow_other_numerics = values->allow_other_numerics;
@@ -174,6 +175,8 @@ static void put_resume(FILE *line, const struct values *values, int ranks, const
     if (values->required)
         put_word(line, "--snapshot-required");
     put_option(line, "--log-json", values->log);
+    if (values->statistics)
+        put_word(line, "--statistics");
     put_option(line, "--isa", values->isa);
     put_option(line, "--device", values->device);
     if (values->timeout != DEFAULT_TIMEOUT)
@@ -300,6 +303,9 @@ static int check(const struct values *values)
 {
     if (values->solver == NULL)
         return ls_cli_usage_error("train: --solver FILE is missing");
+    if (values->statistics && values->log == NULL)
+        return ls_cli_usage_error("train: --statistics go to the log, and --log-json FILE is "
+                                  "missing");
     if (values->balance != NULL && strcmp(values->balance, "static") != 0 &&
         strcmp(values->balance, "dynamic") != 0)
         return ls_cli_usage_error("train: --balance '%s' is neither 'static' nor 'dynamic'",
@@ -364,6 +370,9 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "log-json", "FILE", struct values, log, 0,
                "write every event as a JSON object on a line of its own; with\n"
                "--resume, behind what is there"),
+    LS_CLI_ROW(LS_CLI_FLAG, "statistics", NULL, struct values, statistics, 0,
+               "with --log-json: at displays, norms and histograms of the weights\n"
+               "and gradients of every parameter"),
     LS_CLI_ROW(LS_CLI_PART, "audit", "P", struct values, audit, 0,
                "compute this part (0 to 1) of the micro-batches a second time, on\n"
                "another core, and compare the bits before they count: finds and\n"

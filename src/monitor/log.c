@@ -12,7 +12,7 @@ static const char *const names[] = {
     [LOCKSTEP_EVENT_DISPLAY] = "display",   [LOCKSTEP_EVENT_TEST] = "test",
     [LOCKSTEP_EVENT_SNAPSHOT] = "snapshot", [LOCKSTEP_EVENT_END] = "end",
     [LOCKSTEP_EVENT_RUN] = "run",           [LOCKSTEP_EVENT_AUDIT] = "audit",
-    [LOCKSTEP_EVENT_HASH] = "hash",
+    [LOCKSTEP_EVENT_HASH] = "hash",         [LOCKSTEP_EVENT_STATISTICS] = "statistics",
 };
 
 static void put_outputs(struct ls_json_writer *json, const struct lockstep_event *event)
@@ -97,6 +97,42 @@ static void put_hashes(struct ls_json_writer *json, const struct lockstep_event 
     ls_json_integer(json, "chain_begin", event->chain_begin);
 }
 
+static void put_histogram(struct ls_json_writer *json, const char *key,
+                          const struct lockstep_histogram *histogram)
+{
+    ls_json_open(json, key, '{');
+    ls_json_open(json, "edges", '[');
+    for (size_t i = 0; i <= histogram->count; i++)
+        ls_json_number(json, NULL, histogram->edges[i]);
+    ls_json_close(json, ']');
+    ls_json_open(json, "counts", '[');
+    for (size_t i = 0; i < histogram->count; i++)
+        ls_json_bytes(json, NULL, histogram->counts[i]);
+    ls_json_close(json, ']');
+    ls_json_close(json, '}');
+}
+
+static void put_statistics(struct ls_json_writer *json,
+                           const struct lockstep_statistics *statistics)
+{
+    ls_json_open(json, "parameters", '[');
+    for (size_t i = 0; i < statistics->parameter_count; i++) {
+        const struct lockstep_parameter_statistics *parameter = &statistics->parameters[i];
+        ls_json_open(json, NULL, '{');
+        ls_json_string(json, "name", parameter->name);
+        ls_json_number(json, "weight_norm", parameter->weight_norm);
+        ls_json_number(json, "gradient_norm", parameter->gradient_norm);
+        ls_json_number(json, "update_norm", parameter->update_norm);
+        put_histogram(json, "weight_histogram", &parameter->weights);
+        put_histogram(json, "gradient_histogram", &parameter->gradient);
+        ls_json_close(json, '}');
+    }
+    ls_json_close(json, ']');
+    ls_json_number(json, "weight_norm", statistics->weight_norm);
+    ls_json_number(json, "gradient_norm", statistics->gradient_norm);
+    ls_json_number(json, "update_norm", statistics->update_norm);
+}
+
 void ls_log_event(FILE *log, const struct lockstep_event *event, double elapsed)
 {
     struct ls_json_writer json = {log, false};
@@ -116,6 +152,8 @@ void ls_log_event(FILE *log, const struct lockstep_event *event, double elapsed)
         put_audit(&json, event->audit);
     if (event->kind == LOCKSTEP_EVENT_HASH)
         put_hashes(&json, event);
+    if (event->statistics != NULL)
+        put_statistics(&json, event->statistics);
     if (test) {
         ls_json_number(&json, "epoch", event->epoch);
         ls_json_integer(&json, "test_net", event->test_net);

@@ -262,7 +262,8 @@ static void put_event(struct ls_monitor *monitor, const struct lockstep_event *e
     case LOCKSTEP_EVENT_HASH:
         put_sentence(monitor, "", event->text);
         break;
-    case LOCKSTEP_EVENT_RUN: /* START lines say it in words */
+    case LOCKSTEP_EVENT_RUN:        /* START lines say it in words */
+    case LOCKSTEP_EVENT_STATISTICS: /* for the log alone */
         break;
     }
 }
@@ -310,7 +311,8 @@ void ls_monitor_event(void *user, const struct lockstep_event *event)
     bool training = event->kind == LOCKSTEP_EVENT_PROGRESS || event->kind == LOCKSTEP_EVENT_DISPLAY;
     if (monitor->log != NULL)
         log_event(monitor, event);
-    if (event->kind == LOCKSTEP_EVENT_HASH && event->text == NULL)
+    if ((event->kind == LOCKSTEP_EVENT_HASH && event->text == NULL) ||
+        event->kind == LOCKSTEP_EVENT_STATISTICS)
         return; /* for the log alone */
     if (monitor->terminal && training) {
         /* A display repeats what the progress before it told. */

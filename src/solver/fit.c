@@ -32,6 +32,8 @@ int ls_fit_forecast(const struct ls_fit *fit, struct ls_forecast *forecast, stru
         ls_forecast_add_snapshot(forecast, fit->set, &fit->store);
     if (fit->audits)
         forecast->statistics += ls_audit_bytes(fit->nets[0], fit->store.workers);
+    if (fit->measures)
+        forecast->statistics += ls_statistics_bytes(fit->set, &fit->store);
     return 0;
 }
 
@@ -224,6 +226,7 @@ static int open_trial(void *user, int64_t micro_batch, void **trial, struct ls_f
     LS_TRY(ls_training_plan_create(trainer->definition, trainer->device, trainer->workers,
                                    micro_batch, &made, error));
     made->audited_part = trainer->audited_part;
+    made->measures = trainer->measures;
     int status = ls_fit_of_trainer(made, fit, error);
     if (status != 0)
         ls_training_plan_free(made);
@@ -255,6 +258,7 @@ int ls_fit_of_trainer(struct ls_trainer *trainer, struct ls_fit *fit, struct ls_
                            .store = ls_training_plan_store_options(trainer),
                            .snapshots = true,
                            .audits = trainer->audited_part > 0,
+                           .measures = trainer->measures,
                            .copies = ls_fit_takes_snapshots(trainer),
                            .open = open_trial,
                            .close = close_trial,

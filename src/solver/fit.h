@@ -18,6 +18,7 @@ struct ls_fit {
     struct ls_store_options store;
     bool snapshots; /* are written now and then */
     bool audits;    /* of the first net's micro-batches */
+    bool measures;  /* statistics of parameters */
     bool copies;    /* while training goes on, from a copy, if there is memory for it */
     /* The same with another micro_batch, for as long as it is looked at. */
     int (*open)(void *user, int64_t micro_batch, void **trial, struct ls_fit *fit,

@@ -88,6 +88,13 @@ static int report_update(struct loop *loop)
     event.outputs = trainer->figures.outputs.items;
     event.output_count = trainer->figures.outputs.count;
     ls_events_send(trainer, &event);
+    if (trainer->statistics == NULL)
+        return 0;
+    struct lockstep_event statistics = {.kind = LOCKSTEP_EVENT_STATISTICS,
+                                        .iteration_end = loop->end,
+                                        .penalty = (double)NAN,
+                                        .statistics = ls_statistics_found(trainer->statistics)};
+    ls_events_send(trainer, &statistics);
     return 0;
 }
 

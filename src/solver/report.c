@@ -493,6 +493,9 @@ int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, stru
     report_model(trainer);
     report_memory(trainer);
     report_audits(trainer);
+    if (trainer->statistics != NULL && trainer->schedule.display <= 0)
+        WARN("statistics of parameters are found at displays, and the solver has none "
+             "(display: 0)");
     if (trainer->comm->rank == 0)
         report_snapshots(trainer);
     report_precision(trainer);

@@ -27,6 +27,7 @@
 #include "solver/outputs.h"
 #include "solver/ranks.h"
 #include "solver/snapshots.h"
+#include "solver/statistics.h"
 #include "solver/training_plan.h"
 #include "transport/comm.h"
 #include "transport/comm_job.h"
@@ -88,6 +89,8 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
     LS_TRY(create_store(trainer, error));
     LS_TRY(bind(trainer, error));
     LS_TRY(ls_data_begin(trainer, error));
+    if (trainer->measures)
+        LS_TRY(ls_statistics_create(trainer, &trainer->statistics, error));
     const struct ls_snapshots_options snapshots = {.required = options->snapshot_required != 0,
                                                    .overwrite = options->overwrite != 0,
                                                    .copies = trainer->forecast.copies};
@@ -114,6 +117,7 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
     if (status == 0) {
         trainer->callbacks = options->callbacks;
         trainer->audited_part = options->audit;
+        trainer->measures = options->statistics != 0;
         trainer->numerics.allow_other = options->allow_other_numerics != 0;
         status = create(trainer, options, error);
     }
@@ -143,6 +147,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
     ls_snapshots_free(trainer->snapshots);
     ls_data_end(trainer);
+    ls_statistics_free(trainer->statistics);
     ls_prefetcher_close(trainer->prefetcher);
     ls_step_free(trainer->train_pass);
     for (size_t i = 0; i < trainer->test_count; i++) {
@@ -317,6 +322,7 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
     set_rules(trainer);
     LS_TRY(find_penalty(trainer, error));
     LS_TRY(ls_debug_info_tell(trainer, error));
+    LS_TRY(ls_statistics_before(trainer, error));
     LS_TRY(clip(trainer, error));
     struct ls_update_request request = {.rule = rule_for, .user = trainer};
     trainer->torn = true;
@@ -326,6 +332,7 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
         trainer->figures.loss;
     trainer->samples += trainer->figures.totals.samples;
     trainer->iteration++;
+    LS_TRY(ls_statistics_after(trainer, error));
     LS_TRY(ls_data_note_update(trainer, error));
     LS_TRY(ls_trainer_link(trainer, error));
     trainer->wanted |= ls_comm_request(trainer->comm, 0);

@@ -11,6 +11,7 @@
 #include "solver/groups.h"
 #include "solver/outputs.h"
 #include "solver/schedule.h"
+#include "solver/statistics.h"
 
 /* Requests from outside (enum lockstep_request), as bits. */
 enum ls_wanted {
@@ -121,11 +122,13 @@ struct ls_trainer {
     struct ls_comm *alone; /* of a process by itself; else NULL */
     struct ls_numerics numerics;
     int workers;
-    int64_t micro_batch;         /* as the nets are asked for; 0: the rule */
-    struct ls_net **nets;        /* all of them, made when they are fitted */
-    size_t memory;               /* that it may take; 0: no limit */
-    struct ls_forecast forecast; /* what it takes */
-    double audited_part;         /* of the micro-batches */
+    int64_t micro_batch;              /* as the nets are asked for; 0: the rule */
+    struct ls_net **nets;             /* all of them, made when they are fitted */
+    size_t memory;                    /* that it may take; 0: no limit */
+    struct ls_forecast forecast;      /* what it takes */
+    double audited_part;              /* of the micro-batches */
+    bool measures;                    /* statistics of parameters */
+    struct ls_statistics *statistics; /* NULL: they are not wanted */
 
     struct ls_parameter_set *parameters;
     size_t train_parameters; /* of these, the first ones: those of the train net */
