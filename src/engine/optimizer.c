@@ -12,9 +12,11 @@
 #include "transport/comm.h"
 
 enum {
-    /* Columns of a tile that are computed from factors and applied before the next ones are: their
-     * weights and histories come from memory while they are computed. */
+    /* Columns and rows of a gradient that are computed from factors and applied before others are:
+     * their weights and histories come from memory while they are computed, and what the columns
+     * need of the one factor stays in a cache for all rows. */
     STRIP = 128,
+    STRIP_ROWS = LS_FACTOR_TILE_ROWS * LS_FACTOR_TILE_COLUMNS / STRIP,
     AT_ONCE = 1024 /* elements of a sum that are read before they are applied: they stay in L1 */
 };
 _Static_assert(1 + LS_HISTORY_MAX == (int)LS_GRADIENT_NEXT, "weights and histories");
@@ -25,6 +27,8 @@ struct ls_optimizer {
     _Atomic uint32_t *seen;
     uint32_t *all_seen; /* by rank: the same */
     size_t parameters;
+    struct ls_tile *tiles; /* the store's; strips, where gradients are exchanged as factors */
+    size_t tile_count;
     int *owner;             /* by tile: the rank that updates it, or LS_ALL_RANKS */
     struct ls_lamb *lamb;   /* NULL: no parameter has that rule */
     struct ls_whole *whole; /* the same */
@@ -32,14 +36,54 @@ struct ls_optimizer {
     float *read; /* the device's, AT_ONCE elements a worker: of a sum */
 };
 
-/* All ranks apply gradients from factors, since the reducer does not send the weights concerned. */
-static void optimizer_find_owners(const struct ls_store *store, int *owner)
+/* Cuts a matrix into strips; `tiles` may be NULL, to count them. */
+static size_t optimizer_cut_strips(const struct ls_parameter *parameter, struct ls_tile *tiles)
 {
+    const size_t height = (size_t)parameter->shape.dim[0], width = (size_t)parameter->shape.dim[1];
+    size_t count = 0;
+    for (size_t j = 0; j < width; j += STRIP)
+        for (size_t i = 0; i < height; i += STRIP_ROWS, count++) {
+            struct ls_gradient_piece piece = {.begin = i * width + j, .row = width};
+            piece.rows = height - i < STRIP_ROWS ? height - i : STRIP_ROWS;
+            piece.columns = width - j < STRIP ? width - j : STRIP;
+            if (tiles != NULL)
+                tiles[count] = (struct ls_tile){.parameter = parameter->index, .piece = piece};
+        }
+    return count;
+}
+
+static bool optimizer_is_cut(const struct ls_store *store, const struct ls_tile *tile)
+{
+    const struct ls_parameter *parameter = store->set->items[tile->parameter];
+    return parameter->factoring.weight == parameter;
+}
+
+/* The store's tiles or, of matrices with factors, strips; `tiles` may be NULL. */
+static size_t optimizer_cut(const struct ls_store *store, struct ls_tile *tiles)
+{
+    size_t count = 0;
     for (size_t i = 0; i < store->tile_count; i++) {
         const struct ls_tile *tile = &store->tiles[i];
-        owner[i] = store->shards->bucket[tile->parameter] >= 0
-                       ? ls_shards_owner(store->shards, tile->parameter, tile->piece.begin)
-                       : LS_ALL_RANKS;
+        const bool cut = optimizer_is_cut(store, tile);
+        if (cut && tile->piece.begin == 0)
+            count += optimizer_cut_strips(store->set->items[tile->parameter],
+                                          tiles != NULL ? tiles + count : NULL);
+        if (!cut && tiles != NULL)
+            tiles[count] = *tile;
+        count += cut ? 0 : 1;
+    }
+    return count;
+}
+
+/* All ranks apply gradients from factors, since the reducer does not send the weights concerned. */
+static void optimizer_find_owners(const struct ls_store *store, struct ls_optimizer *optimizer)
+{
+    for (size_t i = 0; i < optimizer->tile_count; i++) {
+        const struct ls_tile *tile = &optimizer->tiles[i];
+        optimizer->owner[i] =
+            store->shards->bucket[tile->parameter] >= 0
+                ? ls_shards_owner(store->shards, tile->parameter, tile->piece.begin)
+                : LS_ALL_RANKS;
     }
 }
 
@@ -58,11 +102,14 @@ int ls_optimizer_create(const struct ls_engine *engine, const struct ls_store_op
     optimizer->rules = ls_alloc(count + 1, sizeof *optimizer->rules);
     optimizer->seen = ls_alloc(2 * (count + 1), sizeof *optimizer->seen);
     optimizer->all_seen = ls_alloc(ranks * 2 * (count + 1), sizeof *optimizer->all_seen);
-    optimizer->owner = ls_alloc(store->tile_count + 1, sizeof *optimizer->owner);
+    optimizer->tile_count = optimizer_cut(store, NULL);
+    optimizer->tiles = ls_alloc(optimizer->tile_count + 1, sizeof *optimizer->tiles);
+    optimizer->owner = ls_alloc(optimizer->tile_count + 1, sizeof *optimizer->owner);
     if (optimizer->rules == NULL || optimizer->seen == NULL || optimizer->all_seen == NULL ||
-        optimizer->owner == NULL || optimizer->read == NULL)
+        optimizer->tiles == NULL || optimizer->owner == NULL || optimizer->read == NULL)
         return ls_fail_memory(error, "the update"); /* the engine frees it */
-    optimizer_find_owners(store, optimizer->owner);
+    optimizer_cut(store, optimizer->tiles);
+    optimizer_find_owners(store, optimizer);
     LS_TRY(ls_whole_create(engine, options, &optimizer->whole, error));
     return ls_lamb_create(engine, options, &optimizer->lamb, error);
 }
@@ -74,6 +121,7 @@ void ls_optimizer_free(struct ls_optimizer *optimizer)
     ls_free(optimizer->rules);
     ls_free((void *)optimizer->seen);
     ls_free(optimizer->all_seen);
+    ls_free(optimizer->tiles);
     ls_free(optimizer->owner);
     optimizer->memory->free(optimizer->read);
     ls_lamb_free(optimizer->lamb);
@@ -141,8 +189,8 @@ static int optimizer_follow_direction(const struct update *update, const struct 
 }
 
 /* One tile of a parameter by any other rule. Where its gradient is exchanged as factors it is a
- * piece of a matrix: strip by strip of its columns, the gradient is multiplied out and applied.
- * Else it is one row, whose gradient is read from the sum, some elements at a time. */
+ * strip of a matrix, whose gradient is multiplied out and applied. Else it is one row, whose
+ * gradient is read from the sum, some elements at a time. */
 static int optimizer_apply_gradient(const struct update *update, const struct ls_tile *tile,
                                     int worker, struct ls_update_seen *seen, struct ls_error *error)
 {
@@ -150,38 +198,32 @@ static int optimizer_apply_gradient(const struct update *update, const struct ls
     const int parameter = tile->parameter;
     const struct ls_parameter_state *slot = &store->slots[parameter];
     const bool factored = ls_store_has_factors(store, parameter);
-    const size_t strip = factored ? STRIP : tile->piece.columns;
     struct ls_profiler *profiler = ls_thread_pool_profiler(update->engine->pool);
     float *read = update->engine->optimizer->read + (size_t)worker * AT_ONCE;
-    for (size_t at = 0; at < tile->piece.columns; at += strip) {
-        struct ls_gradient_piece piece = tile->piece;
-        size_t left = tile->piece.columns - at;
-        piece.begin += at;
-        piece.columns = left < strip ? left : strip;
-        piece.next[0] = update->weights[parameter]; /* prefetched: the rule reads them next */
-        for (int h = 0; h < LS_HISTORY_MAX; h++)
-            piece.next[1 + h] = slot->history[h];
+    struct ls_gradient_piece piece = tile->piece;
+    piece.next[0] = update->weights[parameter]; /* prefetched: the rule reads them next */
+    for (int h = 0; h < LS_HISTORY_MAX; h++)
+        piece.next[1 + h] = slot->history[h];
 
-        uint64_t start = ls_profiler_start(profiler);
-        float *product = factored ? ls_factors_tile(store->factors, worker) : NULL;
+    uint64_t start = ls_profiler_start(profiler);
+    float *product = factored ? ls_factors_tile(store->factors, worker) : NULL;
+    if (factored)
+        LS_TRY(ls_factors_gradient(store->factors, slot->parameter, &piece, product, error));
+    uint64_t middle = ls_profiler_start(profiler);
+    for (size_t r = 0; r < piece.rows; r++) {
+        size_t begin = piece.begin + r * piece.row, end = begin + piece.columns;
         if (factored)
-            LS_TRY(ls_factors_gradient(store->factors, slot->parameter, &piece, product, error));
-        uint64_t middle = ls_profiler_start(profiler);
-        for (size_t r = 0; r < piece.rows; r++) {
-            size_t begin = piece.begin + r * piece.row, end = begin + piece.columns;
-            if (factored)
-                LS_TRY(optimizer_apply(update, parameter, begin, piece.columns,
-                                       product + r * piece.columns, seen, error));
-            for (size_t n; !factored && begin < end; begin += n) {
-                n = end - begin < AT_ONCE ? end - begin : AT_ONCE;
-                LS_TRY(ls_sums_read(store->sums, parameter, begin, n, read, error));
-                LS_TRY(optimizer_apply(update, parameter, begin, n, read, seen, error));
-            }
+            LS_TRY(optimizer_apply(update, parameter, begin, piece.columns,
+                                   product + r * piece.columns, seen, error));
+        for (size_t n; !factored && begin < end; begin += n) {
+            n = end - begin < AT_ONCE ? end - begin : AT_ONCE;
+            LS_TRY(ls_sums_read(store->sums, parameter, begin, n, read, error));
+            LS_TRY(optimizer_apply(update, parameter, begin, n, read, seen, error));
         }
-        if (profiler != NULL) {
-            profiler->worker[worker].product[parameter] += middle - start;
-            profiler->worker[worker].update[parameter] += ls_nanoseconds() - middle;
-        }
+    }
+    if (profiler != NULL) {
+        profiler->worker[worker].product[parameter] += middle - start;
+        profiler->worker[worker].update[parameter] += ls_nanoseconds() - middle;
     }
     return 0;
 }
@@ -203,16 +245,26 @@ static int optimizer_update_tile(const struct update *update, const struct ls_ti
     return 0;
 }
 
+/* The next tile that is this rank's; NULL: there are none left. */
+static const struct ls_tile *optimizer_next_tile(struct update *update)
+{
+    const struct ls_optimizer *optimizer = update->engine->optimizer;
+    size_t index;
+    do
+        index = atomic_fetch_add_explicit(&update->next, 1, memory_order_relaxed);
+    while (index < optimizer->tile_count && optimizer->owner[index] != LS_ALL_RANKS &&
+           optimizer->owner[index] != update->engine->comm->rank);
+    return index < optimizer->tile_count ? &optimizer->tiles[index] : NULL;
+}
+
 static void optimizer_update_some(void *argument, int worker)
 {
     struct update *update = argument;
-    const struct ls_engine *engine = update->engine;
     struct ls_error *error = ls_worker_error();
+    const struct ls_tile *tile;
     int status = 0;
-    size_t index;
-    while (status == 0 && ls_store_next_tile(engine->store, &update->next, engine->optimizer->owner,
-                                             engine->comm->rank, &index))
-        status = optimizer_update_tile(update, &engine->store->tiles[index], worker, error);
+    while (status == 0 && (tile = optimizer_next_tile(update)) != NULL)
+        status = optimizer_update_tile(update, tile, worker, error);
     ls_worker_failure_note(&update->failure, status, error);
 }
 
