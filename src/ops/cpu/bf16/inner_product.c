@@ -14,9 +14,9 @@
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/vector/bf16_ends.h"
 
-/* FEW_ROWS: of which a panel of columns would be nearly empty. TILE_ROWS: of a tile at once, so
- * that scratch memory is for no more. */
-enum { LINE = 512, FEW_ROWS = 2, TILE_ROWS = 64 };
+/* SIDE: of lines that are transposed at once. FEW_ROWS: of which a panel of columns would be nearly
+ * empty. TILE_ROWS: of a tile at once, so that scratch memory is for no more. */
+enum { LINE = 512, SIDE = 16, FEW_ROWS = 2, TILE_ROWS = 64 };
 
 enum { LARGE = 8 << 20 }; /* bytes of weights: more than a core has in its caches */
 
@@ -93,13 +93,15 @@ static void write_columns(const struct ls_bf16_product *product, int64_t i, int6
                                          (size_t)matrix->columns);
         return;
     }
-    float line[LINE];
+    float some[SIDE * LINE];
     for (int64_t begin = 0; begin < rows; begin += LINE) {
         const int64_t count = rows - begin < LINE ? rows - begin : LINE;
-        for (int64_t c = 0; c < columns; c++) {
-            for (int64_t r = 0; r < count; r++)
-                line[r] = tile[(size_t)(begin + r) * pitch + (size_t)c];
-            write_line(matrix, j + c, i + begin, count, line);
+        for (int64_t c = 0; c < columns; c += SIDE) {
+            const int64_t lines = columns - c < SIDE ? columns - c : SIDE;
+            ls_vector_bf16_ends()->transpose(tile + (size_t)begin * pitch + c, pitch, (size_t)count,
+                                             (size_t)lines, some, LINE);
+            for (int64_t k = 0; k < lines; k++)
+                write_line(matrix, j + c + k, i + begin, count, some + k * LINE);
         }
     }
 }

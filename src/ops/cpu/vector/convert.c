@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/convert.h"
 
+#include <stdbool.h>
+
 #include "ops/cpu/vector/lanes.h"
 
 enum {
@@ -15,9 +17,40 @@ enum {
     F16_BIAS = 112 << 23 /* between the exponents */
 };
 
+#if LS_ISA_IS(AVX512)
+/* The sums whose upper halves are the rounded numbers. */
+static inline __m512i rounded_words(__m512i x)
+{
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(x, 16), _mm512_set1_epi32(1));
+    return _mm512_add_epi32(_mm512_add_epi32(x, _mm512_set1_epi32(0x7fff)), odd);
+}
+
+static inline bool has_nan(__m512i x, __m512i more)
+{
+    return _mm512_cmp_ps_mask(_mm512_castsi512_ps(x), _mm512_castsi512_ps(more), _CMP_UNORD_Q) != 0;
+}
+#endif
+
 static void f32_to_bf16(const uint32_t *restrict x, uint16_t *restrict y, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+#if LS_ISA_IS(AVX512)
+    static const uint16_t upper[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
+                                       23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
+                                       45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+    const __m512i halves = _mm512_loadu_si512(upper);
+    for (; i + 32 <= n; i += 32) {
+        const __m512i low = _mm512_loadu_si512(x + i), high = _mm512_loadu_si512(x + i + 16);
+        if (has_nan(low, high)) {
+            for (size_t k = i; k < i + 32; k++)
+                y[k] = ls_round_bf16(ls_bits_float(x[k]));
+            continue;
+        }
+        _mm512_storeu_si512(
+            y + i, _mm512_permutex2var_epi16(rounded_words(low), halves, rounded_words(high)));
+    }
+#endif
+    for (; i < n; i++)
         y[i] = ls_round_bf16(ls_bits_float(x[i]));
 }
 
