@@ -105,17 +105,17 @@ def gpt(name, batch, steps, layers, heads, width, vocabulary, micro_batch=0):
 
 def char_gpt():
     """nanoGPT's character model for a CPU: 4 layers, 4 heads, 128 wide, 64 characters."""
-    return gpt("char_gpt", 12, 64, 4, 4, 128, 65)
+    return gpt("char_gpt", 12, 64, 4, 4, 128, 65, micro_batch=6)
 
 
 def gpt2_64():
     """GPT-2 with 124 M parameters, rows of 64 tokens."""
-    return gpt("gpt2_64", 4, 64, 12, 12, 768, 50257)
+    return gpt("gpt2_64", 4, 64, 12, 12, 768, 50257, micro_batch=2)
 
 
 def gpt2_1024():
     """GPT-2 with 124 M parameters, rows of 1,024 tokens."""
-    return gpt("gpt2_1024", 4, 1024, 12, 12, 768, 50257)
+    return gpt("gpt2_1024", 4, 1024, 12, 12, 768, 50257, micro_batch=2)
 
 
 def vit_tiny():
