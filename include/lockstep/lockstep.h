@@ -22,6 +22,7 @@
 
 #include "lockstep/base.h"
 #include "lockstep/data.h"
+#include "lockstep/files.h"
 #include "lockstep/generate.h"
 #include "lockstep/job.h"
 #include "lockstep/log.h"

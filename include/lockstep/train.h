@@ -184,13 +184,6 @@ LOCKSTEP_API int lockstep_verify(const struct lockstep_solver *solver,
                                  const struct lockstep_verify_options *options,
                                  struct lockstep_error *error);
 
-/* Compares two snapshots (or other safetensors files) and tells what differs, a line each: tensors
- * with how many elements and the first of them, fields of the definition, notes. 0 where all
- * tensors are the same, whatever the notes; LOCKSTEP_DIFFERENT where they are not. */
-LOCKSTEP_API int lockstep_diff(const char *first, const char *second,
-                               void (*tell)(void *user, const char *line), void *user,
-                               struct lockstep_error *error);
-
 #ifdef __cplusplus
 }
 #endif

@@ -17,7 +17,6 @@
 #include "solver/added_losses.h"
 #include "solver/check.h"
 #include "solver/checkpoint.h"
-#include "solver/diff.h"
 #include "solver/dummy_data.h"
 #include "solver/evaluate.h"
 #include "solver/history.h"
@@ -406,13 +405,6 @@ void lockstep_trainer_micro_batches(const struct lockstep_trainer *trainer, int6
     const struct ls_engine *engine = trainer->inner->engine;
     for (int i = 0; i < workers; i++)
         counts[i] = i < engine->workers ? engine->micro_batches[i] : 0;
-}
-
-int lockstep_diff(const char *first, const char *second, void (*tell)(void *user, const char *line),
-                  void *user, struct lockstep_error *error)
-{
-    LS_OWN_MODE;
-    return ls_diff(first, second, tell, user, ls_api_error(error));
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-/* lockstep diff: what differs between two snapshots.
+/* lockstep diff: what differs between two files of weights, or two definitions.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -23,17 +23,19 @@ static const struct ls_cli_option options[] = {{.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_diff = {
     .name = "diff",
-    .summary = "says what differs between two snapshots: tensors, elements, notes",
+    .summary = "says what differs between two files of weights, or two definitions",
     .notes =
-        "FIRST and SECOND are safetensors files. The exit code is 0 where all tensors are the\n"
-        "same (fields of the definition and other notes may differ), else 8.",
+        "FIRST and SECOND are weights (snapshots, safetensors, caffemodels), nets or solvers. Of\n"
+        "fields the places are told. The exit code is 0 where all tensors or all fields are the\n"
+        "same (notes of a snapshot, and its definition, may differ), else 8.",
     .usage = "FIRST SECOND",
     .options = options,
     .arguments = offsetof(struct values, files),
     .arguments_min = 2,
     .arguments_max = 2,
     .arguments_name = "FIRST SECOND",
-    .example = "lockstep diff one_iter_1000.safetensors two_iter_1000.safetensors",
+    .example = "lockstep diff one_iter_1000.safetensors two_iter_1000.safetensors\n"
+               "lockstep diff lenet.prototxt lenet_wide.prototxt",
     .run = run,
     .values_size = sizeof(struct values),
 };

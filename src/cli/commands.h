@@ -25,6 +25,7 @@ extern const struct ls_cli_command ls_cli_command_mean;
 extern const struct ls_cli_command ls_cli_command_tokenize;
 extern const struct ls_cli_command ls_cli_command_prune;
 extern const struct ls_cli_command ls_cli_command_diff;
+extern const struct ls_cli_command ls_cli_command_list;
 extern const struct ls_cli_command ls_cli_command_report;
 extern const struct ls_cli_command ls_cli_command_help;
 

@@ -103,3 +103,9 @@ void ls_json_bytes(struct ls_json_writer *json, const char *key, uint64_t value)
     begin(json, key);
     fprintf(json->stream, "%" PRIu64, value);
 }
+
+void ls_json_boolean(struct ls_json_writer *json, const char *key, bool value)
+{
+    begin(json, key);
+    fputs(value ? "true" : "false", json->stream);
+}

@@ -20,6 +20,7 @@ void ls_json_close(struct ls_json_writer *json, char bracket);
 void ls_json_string(struct ls_json_writer *json, const char *key, const char *value); /* or null */
 void ls_json_number(struct ls_json_writer *json, const char *key, double value);
 void ls_json_integer(struct ls_json_writer *json, const char *key, int64_t value);
+void ls_json_boolean(struct ls_json_writer *json, const char *key, bool value);
 /* A number of bytes. */
 void ls_json_bytes(struct ls_json_writer *json, const char *key, uint64_t value);
 

@@ -81,6 +81,24 @@ int lockstep_diff(const char *first, const char *second, void (*tell)(void *user
     return 0;
 }
 
+int lockstep_list_snapshots(const char *prefix,
+                            void (*tell)(void *user, const struct lockstep_listed_snapshot *),
+                            void *user, struct lockstep_error *error)
+{
+    (void)error;
+    fake_note("list(%s) ", prefix);
+    tell(user, &(struct lockstep_listed_snapshot){.path = "p_iter_20.safetensors",
+                                                  .iteration = 20,
+                                                  .bytes = 2048,
+                                                  .has_best = 1,
+                                                  .best = 0.75,
+                                                  .is_best = 1,
+                                                  .caffemodel = 1});
+    tell(user, &(struct lockstep_listed_snapshot){
+                   .path = "p_iter_40.safetensors", .iteration = 40, .problem = "is\x1b short"});
+    return 0;
+}
+
 int lockstep_mean(const struct lockstep_source_options *source, const char *path,
                   double *channel_means, int *channels, struct lockstep_error *error)
 {

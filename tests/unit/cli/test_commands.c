@@ -143,6 +143,23 @@ static void test_tokenize(void **state)
     assert_string_equal(fake.calls, "");
 }
 
+static void test_list(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("list", "p"), LOCKSTEP_WEIGHTS); /* one is damaged */
+    assert_string_equal(fake.calls, "list(p) ");
+    assert_non_null(strstr(out, "       20  "));
+    assert_non_null(strstr(out, "0.75  BEST p_iter_20.safetensors (and caffemodel)\n"));
+    assert_non_null(strstr(out, "DAMAGED p_iter_40.safetensors: is? short\n2 snapshots,"));
+    fake_reset();
+    assert_int_equal(RUN("list", "--json", "p", "q"), LOCKSTEP_WEIGHTS);
+    assert_string_equal(fake.calls, "list(p) list(q) ");
+    assert_non_null(strstr(out, "\"best_score_before\": 0.75, \"best\": true"));
+    assert_non_null(strstr(out, "\"whole\": false, \"problem\": \"is\\u001b short\"}"));
+    fake_reset();
+    assert_int_equal(RUN("list"), LOCKSTEP_USAGE);
+}
+
 static void test_prune(void **state)
 {
     (void)state;
@@ -556,6 +573,7 @@ int main(void)
         TEST(test_replay),
         TEST(test_data_tools),
         TEST(test_tokenize),
+        TEST(test_list),
         TEST(test_prune),
         TEST(test_convert_weights),
         TEST(test_predict_text),

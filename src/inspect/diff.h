@@ -1,7 +1,7 @@
-/* What differs between two snapshots.
+/* What differs between two files of weights, or two definitions.
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_SOLVER_DIFF_H
-#define LS_SOLVER_DIFF_H
+#ifndef LS_INSPECT_DIFF_H
+#define LS_INSPECT_DIFF_H
 
 #include "base/error.h"
 

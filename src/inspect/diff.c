@@ -1,13 +1,13 @@
-/* Comparing two snapshots, tensor by tensor and note by note. See solver/diff.h.
+/* Comparing two snapshots, tensor by tensor and note by note. See inspect/diff.h.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "solver/diff.h"
+#include "inspect/diff.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
-#include "base/text.h"
+#include "inspect/diff_inner.h"
 #include "schema/canonical.h"
 #include "snapshot/archive.h"
 #include "snapshot/weights.h"
@@ -16,23 +16,19 @@
 enum { SHORT = 60 }; /* of a note, to be shown */
 
 struct difference {
+    const struct ls_diff_report *report;
     struct ls_archive first, second;
-    const char *names[2];
-    void (*tell)(void *user, const char *line);
-    void *user;
     size_t tensors, weights; /* that differ: of both kinds, of those that are learned */
 };
 
-static void say(struct difference *difference, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void say(struct difference *difference, const char *format, ...)
+void ls_diff_say(const struct ls_diff_report *report, const char *format, ...)
 {
     char line[1024];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    difference->tell(difference->user, line);
+    report->tell(report->user, line);
 }
 
 /* Weights are what has no prefix of the state. */
@@ -72,25 +68,33 @@ static void show(enum ls_dtype type, const unsigned char *bytes, char text[64])
     }
 }
 
+bool ls_diff_elements(const struct ls_diff_report *report, const char *name, enum ls_dtype type,
+                      const void *a, const void *b, size_t bytes)
+{
+    struct ls_array_difference difference;
+    char left[64], right[64], apart[128] = "";
+    size_t size = ls_dtype_size(type);
+    if (bytes == 0 || memcmp(a, b, bytes) == 0)
+        return false;
+    ls_elements_compare(type, a, b, bytes / size, &difference);
+    show(type, (const unsigned char *)a + difference.first * size, left);
+    show(type, (const unsigned char *)b + difference.first * size, right);
+    if (ls_dtype_is_float(type))
+        snprintf(apart, sizeof apart,
+                 "; at most %.3g apart (element %zu), %.3g of the larger one; the difference has "
+                 "%.3g of the norm",
+                 difference.absolute, difference.at, difference.relative, difference.norm);
+    ls_diff_say(report, "tensor '%s': %zu of %zu elements differ, the first is %zu: %s and %s%s",
+                name, difference.differing, bytes / size, difference.first, left, right, apart);
+    return true;
+}
+
 /* Two tensors of one type and shape. */
 static void compare_elements(struct difference *difference, const struct ls_tensor *a,
                              const struct ls_tensor *b)
 {
-    size_t size = ls_dtype_size(a->type), differ = 0, first = 0, elements = a->size / size;
-    const unsigned char *x = a->data, *y = b->data;
-    if (a->size == 0 || memcmp(x, y, a->size) == 0)
-        return;
-    for (size_t i = elements; i-- > 0;)
-        if (memcmp(x + i * size, y + i * size, size) != 0) {
-            differ++;
-            first = i;
-        }
-    char left[64], right[64];
-    show(a->type, x + first * size, left);
-    show(b->type, y + first * size, right);
-    say(difference, "tensor '%s': %zu of %zu elements differ, the first is %zu: %s and %s", a->name,
-        differ, elements, first, left, right);
-    count(difference, a);
+    if (ls_diff_elements(difference->report, a->name, a->type, a->data, b->data, a->size))
+        count(difference, a);
 }
 
 static void compare_tensors(struct difference *difference)
@@ -99,11 +103,12 @@ static void compare_tensors(struct difference *difference)
         const struct ls_tensor *a = &difference->first.tensors[i];
         const struct ls_tensor *b = ls_archive_find(&difference->second, a->name);
         if (b == NULL) {
-            say(difference, "tensor '%s': only in %s", a->name, difference->names[0]);
+            ls_diff_say(difference->report, "tensor '%s': only in %s", a->name,
+                        difference->report->names[0]);
             count(difference, a);
         } else if (a->type != b->type || a->size != b->size ||
                    !ls_shape_equal(&a->shape, &b->shape)) {
-            say(difference, "tensor '%s': other types or shapes", a->name);
+            ls_diff_say(difference->report, "tensor '%s': other types or shapes", a->name);
             count(difference, a);
         } else {
             compare_elements(difference, a, b);
@@ -112,7 +117,8 @@ static void compare_tensors(struct difference *difference)
     for (size_t i = 0; i < difference->second.tensor_count; i++) {
         const struct ls_tensor *b = &difference->second.tensors[i];
         if (ls_archive_find(&difference->first, b->name) == NULL) {
-            say(difference, "tensor '%s': only in %s", b->name, difference->names[1]);
+            ls_diff_say(difference->report, "tensor '%s': only in %s", b->name,
+                        difference->report->names[1]);
             count(difference, b);
         }
     }
@@ -125,8 +131,8 @@ static bool compare_definitions(struct difference *difference, const char *a, co
     if (ls_canonical_compare(NULL, a, strlen(a), b, strlen(b), &changes, NULL) != 0)
         return false;
     for (size_t i = 0; i < changes.count; i++)
-        say(difference, "definition, %s: %s and %s", changes.change[i].what,
-            changes.change[i].before, changes.change[i].after);
+        ls_diff_say(difference->report, "definition, %s: %s and %s", changes.change[i].what,
+                    changes.change[i].before, changes.change[i].after);
     bool any = changes.count > 0;
     ls_changes_free(&changes);
     return any;
@@ -142,10 +148,10 @@ static void compare_note(struct difference *difference, const char *key, const c
         return;
     bool fits = (a == NULL || strlen(a) < SHORT) && (b == NULL || strlen(b) < SHORT);
     if (fits)
-        say(difference, "note '%s': %s and %s", key, a != NULL ? a : "none",
-            b != NULL ? b : "none");
+        ls_diff_say(difference->report, "note '%s': %s and %s", key, a != NULL ? a : "none",
+                    b != NULL ? b : "none");
     else
-        say(difference, "note '%s': differs", key);
+        ls_diff_say(difference->report, "note '%s': differs", key);
 }
 
 static void compare_notes(struct difference *difference)
@@ -159,19 +165,18 @@ static void compare_notes(struct difference *difference)
             compare_note(difference, second->notes[i].key, NULL, second->notes[i].value);
 }
 
-int ls_diff(const char *first, const char *second, void (*tell)(void *user, const char *line),
-            void *user, struct ls_error *error)
+static int diff_archives(const struct ls_diff_report *report, struct ls_error *error)
 {
-    struct difference difference = {.names = {first, second}, .tell = tell, .user = user};
-    LS_TRY(ls_archive_read(first, LS_ARCHIVE_CHECK, &difference.first, error));
-    int status = ls_archive_read(second, LS_ARCHIVE_CHECK, &difference.second, error);
+    struct difference difference = {.report = report};
+    LS_TRY(ls_archive_read(report->names[0], LS_ARCHIVE_CHECK, &difference.first, error));
+    int status = ls_archive_read(report->names[1], LS_ARCHIVE_CHECK, &difference.second, error);
     if (status == 0) {
         compare_tensors(&difference);
         compare_notes(&difference);
         if (difference.tensors == 0)
-            say(&difference, "The same tensors: %zu", difference.first.tensor_count);
+            ls_diff_say(report, "The same tensors: %zu", difference.first.tensor_count);
         else if (difference.weights == 0)
-            say(&difference, "The same weights, and another state");
+            ls_diff_say(report, "The same weights, and another state");
         if (difference.tensors > 0)
             status = ls_fail(error, LOCKSTEP_DIFFERENT, NULL, NULL,
                              "%zu tensors differ, %zu of them weights", difference.tensors,
@@ -180,4 +185,29 @@ int ls_diff(const char *first, const char *second, void (*tell)(void *user, cons
     ls_archive_free(&difference.first);
     ls_archive_free(&difference.second);
     return status;
+}
+
+static bool are_weights(enum ls_file_kind kind)
+{
+    return kind == LS_KIND_SAFETENSORS || kind == LS_KIND_SHARDS || kind == LS_KIND_CAFFEMODEL ||
+           kind == LS_KIND_CAFFEMODEL_HDF5;
+}
+
+int ls_diff(const char *first, const char *second, void (*tell)(void *user, const char *line),
+            void *user, struct ls_error *error)
+{
+    const struct ls_diff_report report = {.names = {first, second}, .tell = tell, .user = user};
+    enum ls_file_kind kinds[2];
+    for (int i = 0; i < 2; i++)
+        LS_TRY(ls_file_kind(report.names[i], &kinds[i], error));
+    if (kinds[0] == LS_KIND_SAFETENSORS && kinds[1] == LS_KIND_SAFETENSORS)
+        return diff_archives(&report, error);
+    if (are_weights(kinds[0]) && are_weights(kinds[1]))
+        return ls_diff_weights(&report, error);
+    if (kinds[0] == kinds[1] && (kinds[0] == LS_KIND_NET || kinds[0] == LS_KIND_SOLVER))
+        return ls_diff_definitions(&report, kinds[0], error);
+    return ls_fail(error, LOCKSTEP_USAGE, NULL,
+                   "two files of weights, two nets or two solvers can be compared",
+                   "cannot compare %s (%s) with %s (%s)", first, ls_file_kind_summary(kinds[0]),
+                   second, ls_file_kind_summary(kinds[1]));
 }
