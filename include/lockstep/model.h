@@ -130,6 +130,27 @@ LOCKSTEP_API int lockstep_convert_weight_names(const char *from, const char *to,
                                                void (*tell)(void *user, const char *line),
                                                void *user, struct lockstep_error *error);
 
+/* Export to ONNX. */
+struct lockstep_onnx_options {
+    size_t struct_size;
+    int opset;     /* the version of ONNX's operators, 13 to 17; 0: 17 */
+    int64_t batch; /* samples of a run of the model; 0: any number, if the net permits it */
+    int external;  /* weights in a file beside the model, called as it is with ".data" behind; they
+                      are there in any case where the model would have more than 2 GiB */
+    int preprocessing; /* mean and scale of the transformation are part of the model */
+    /* Told of what the model takes for granted, a sentence a call; may be NULL. */
+    void (*tell)(void *user, const char *sentence);
+    void *user;
+};
+LOCKSTEP_API void lockstep_onnx_options_init(struct lockstep_onnx_options *options);
+/* Writes the net as it predicts, with its weights, as a model of ONNX (docs/onnx.md). Its outputs
+ * are the net's prediction (lockstep_model_options.output) and, where no blob is named there, all
+ * other blobs that no layer reads. The same model gives the same bytes. LOCKSTEP_DEFINITION names
+ * all layers that ONNX has no equivalent for. */
+LOCKSTEP_API int lockstep_model_export_onnx(struct lockstep_model *model, const char *path,
+                                            const struct lockstep_onnx_options *options,
+                                            struct lockstep_error *error);
+
 /* Pruning: which weights of a file are to become zero. */
 struct lockstep_prune_options {
     size_t struct_size;

@@ -21,6 +21,7 @@
 #include "schema/data_layers.h"
 #include "schema/text_format.h"
 #include "snapshot/archive.h"
+#include "snapshot/catalog.h"
 #include "snapshot/weights_convert.h"
 #include "solver/check.h"
 #include "solver/dummy_data.h"
@@ -358,7 +359,10 @@ static int read_trained_definition(struct lockstep_model *model, const char *wei
     struct ls_archive archive = {0};
     int status = ls_archive_read(path, LS_ARCHIVE_HEADER, &archive, NULL);
     const char *text = status == 0 ? ls_archive_note(&archive, LS_NOTE_DEFINITION) : NULL;
-    if (text != NULL)
+    const char *iteration = status == 0 ? ls_archive_note(&archive, LS_NOTE_ITERATION) : NULL;
+    if (iteration != NULL && (model->iteration = ls_copy_string(iteration)) == NULL)
+        status = LOCKSTEP_RESOURCE;
+    if (text != NULL && status == 0)
         status = ls_text_read(path, text, strlen(text), &lockstep__solver_parameter__descriptor,
                               &model->trained, NULL);
     ls_archive_free(&archive);
@@ -410,6 +414,7 @@ void lockstep_model_free(struct lockstep_model *model)
         ls_free(model->classes[i]);
     ls_free(model->classes);
     ls_free(model->mean);
+    ls_free(model->iteration);
     ls_free(model);
 }
 

@@ -33,6 +33,7 @@ struct lockstep_model {
     struct ls_reader *reader;      /* of the first data layer, or NULL */
     struct ls_transform transform; /* of pictures, where there is no data layer */
     struct ls_definition *trained; /* the definition in the weights file, or NULL */
+    char *iteration;               /* of the snapshot in it, or NULL */
     char *mean;                    /* as in lockstep_model_options, with scale and resize */
     double scale;
     int resize;

@@ -134,17 +134,33 @@ static void take_callers(const struct lockstep_model *model,
     }
 }
 
-/* The transformation that a snapshot's net was trained with, for pictures that are resized to the
- * net's input, or to the records of its mean picture and then cropped at the centre. */
-static int init_transform(struct lockstep_model *model, struct ls_error *error)
+/* What a net says of how its data are transformed; NULL: nothing. */
+static const Lockstep__TransformationParameter *transform_in(const Lockstep__NetParameter *net)
 {
-    const Lockstep__TransformationParameter *found = NULL;
+    for (size_t i = 0; net != NULL && i < net->n_layer; i++)
+        if (ls_data_layer_reads(net->layer[i]) && net->layer[i]->transform_param != NULL)
+            return net->layer[i]->transform_param;
+    return NULL;
+}
+
+const Lockstep__TransformationParameter *
+ls_model_transform_param(const struct lockstep_model *model,
+                         const struct ls_definition **definition)
+{
     const Lockstep__SolverParameter *solver =
         model->trained != NULL ? (const void *)model->trained->message : NULL;
-    const Lockstep__NetParameter *net = solver != NULL ? solver->train_net_param : NULL;
-    for (size_t i = 0; net != NULL && i < net->n_layer && found == NULL; i++)
-        if (ls_data_layer_reads(net->layer[i]))
-            found = net->layer[i]->transform_param;
+    const Lockstep__TransformationParameter *found =
+        transform_in(solver != NULL ? solver->train_net_param : NULL);
+    *definition = found != NULL ? model->trained : model->definition.definition;
+    return found != NULL ? found : transform_in(model->definition.all);
+}
+
+/* The transformation that a snapshot's net was trained with, for pictures that are resized to the
+ * net's input, or to the records of its mean picture and then cropped at the centre. */
+int ls_model_init_transform(struct lockstep_model *model, struct ls_error *error)
+{
+    const struct ls_definition *definition;
+    const Lockstep__TransformationParameter *found = ls_model_transform_param(model, &definition);
     Lockstep__TransformationParameter plain = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT;
     if (found != NULL)
         plain = *found;
@@ -155,9 +171,7 @@ static int init_transform(struct lockstep_model *model, struct ls_error *error)
     float means[LS_PREDICTS_CHANNELS_MAX];
     take_callers(model, &plain, means);
     struct ls_transform_options options = {
-        .param = &plain,
-        .definition = found != NULL ? model->trained : model->definition.definition,
-        .layer = "input"};
+        .param = &plain, .definition = definition, .layer = "input"};
     lockstep_model_input_shape(model, options.record);
     const int64_t *input = options.record;
     bool cropped = plain.mean_file != NULL && plain.pad == 0 && input[1] == plain.crop_size &&
@@ -359,7 +373,7 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
     struct ls_record record;
     lockstep_model_input_shape(model, shape);
     if (model->transform.scale == 0)
-        LS_TRY(init_transform(model, error));
+        LS_TRY(ls_model_init_transform(model, error));
     LS_TRY(ls_file_read(path, (size_t)1 << 30, LOCKSTEP_DATA, &bytes, &size, error));
     struct ls_problem problem;
     int status = 0;

@@ -21,6 +21,7 @@ extern const struct ls_cli_command ls_cli_command_check;
 extern const struct ls_cli_command ls_cli_command_check_plugin;
 extern const struct ls_cli_command ls_cli_command_convert;
 extern const struct ls_cli_command ls_cli_command_convert_weights;
+extern const struct ls_cli_command ls_cli_command_export;
 extern const struct ls_cli_command ls_cli_command_mean;
 extern const struct ls_cli_command ls_cli_command_tokenize;
 extern const struct ls_cli_command ls_cli_command_prune;

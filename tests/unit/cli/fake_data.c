@@ -166,6 +166,22 @@ int lockstep_prune(const char *weights, const char *path,
     return fake_answer(fake.convert_status, error);
 }
 
+void lockstep_onnx_options_init(struct lockstep_onnx_options *options)
+{
+    *options = (struct lockstep_onnx_options){.struct_size = sizeof *options};
+}
+
+int lockstep_model_export_onnx(struct lockstep_model *model, const char *path,
+                               const struct lockstep_onnx_options *options,
+                               struct lockstep_error *error)
+{
+    (void)model;
+    fake_note("export_onnx(%s|%d|%lld|%d|%d) ", path, options->opset, (long long)options->batch,
+              options->external, options->preprocessing);
+    options->tell(options->user, "a line");
+    return fake_answer(fake.convert_status, error);
+}
+
 int lockstep_model_save(struct lockstep_model *model, const char *path,
                         struct lockstep_error *error)
 {

@@ -186,6 +186,36 @@ static void test_prune(void **state)
     assert_string_equal(fake.calls, "");
 }
 
+static void test_export(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("export", "--onnx", "--model", "m", "--weights", "w", "-o", "x"), 0);
+    assert_non_null(strstr(fake.calls, "export_onnx(x|0|0|0|0) "));
+    assert_string_equal(out, "Wrote the model to x\n");
+    assert_non_null(strstr(messages, "lockstep: a line\n"));
+    fake_reset();
+    assert_int_equal(RUN("export", "--onnx", "--model", "m", "--weights", "w", "--output", "x",
+                         "--opset", "13", "--batch", "5", "--external", "--with-preprocessing"),
+                     0);
+    assert_non_null(strstr(fake.calls, "export_onnx(x|13|5|1|1) "));
+    fake_reset();
+    fake.convert_status = LOCKSTEP_DEFINITION;
+    assert_int_equal(
+        RUN("export", "--onnx", "--model", "m", "--weights", "w", "-o", "x", "--batch", "dynamic"),
+        LOCKSTEP_DEFINITION);
+    assert_string_equal(out, "");
+    fake_reset();
+    assert_int_equal(RUN("export", "--model", "m", "--weights", "w", "-o", "x"), LOCKSTEP_USAGE);
+    assert_non_null(strstr(messages, "export: --onnx is missing"));
+    assert_int_equal(RUN("export", "--onnx", "--model", "m", "-o", "x"), LOCKSTEP_USAGE);
+    assert_non_null(strstr(messages, "export: --model, --weights and -o are needed"));
+    assert_int_equal(
+        RUN("export", "--onnx", "--model", "m", "--weights", "w", "-o", "x", "--batch", "1.5"),
+        LOCKSTEP_USAGE);
+    assert_non_null(strstr(messages, "--batch is a number of samples, or dynamic, not '1.5'"));
+    assert_string_equal(fake.calls, "");
+}
+
 static void test_convert_weights(void **state)
 {
     (void)state;
@@ -575,6 +605,7 @@ int main(void)
         TEST(test_tokenize),
         TEST(test_list),
         TEST(test_prune),
+        TEST(test_export),
         TEST(test_convert_weights),
         TEST(test_predict_text),
         TEST(test_predict_json),

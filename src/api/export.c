@@ -1,0 +1,295 @@
+/* The public interface: export to ONNX.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "onnx/export.h"
+
+#include <string.h>
+
+#include "api/api.h"
+#include "api/model.h"
+#include "api/options.h"
+#include "api/predict.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "engine/copies.h"
+#include "engine/plans.h"
+#include "ir/layer.h"
+
+void lockstep_onnx_options_init(struct lockstep_onnx_options *options)
+{
+    *options = (struct lockstep_onnx_options){.struct_size = sizeof *options};
+}
+
+/* What an export needs while it lasts. */
+struct export
+{
+    struct lockstep_model *model;
+    const struct lockstep_onnx_options *options;
+    struct ls_graph *graph; /* as it is built; the net's own has what its plan put in */
+    struct ls_value **outputs;
+    size_t output_count;
+    float **copies; /* by parameter: weights that do not lie in Caffe's order; NULL: not yet */
+    float *mean;    /* of pictures */
+    struct ls_onnx_preprocessing preprocessing;
+};
+
+static int fetch_weights(void *user, const struct ls_parameter *parameter, const float **numbers,
+                         struct ls_error *error)
+{
+    const struct export *export = user;
+    const int index = parameter->index;
+    *numbers = ls_copies_plain(export->model->engine, index, LS_WEIGHTS);
+    if (*numbers == NULL && export->copies[index] == NULL) {
+        float *copy = ls_alloc((size_t)ls_shape_size(&parameter->shape) + 1, sizeof *copy);
+        if (copy == NULL)
+            return ls_fail_memory(error, "weights");
+        export->copies[index] = copy;
+        LS_TRY(ls_copies_read(export->model->engine, index, LS_WEIGHTS, copy, error));
+    }
+    if (*numbers == NULL)
+        *numbers = export->copies[index];
+    return 0;
+}
+
+static void tell(void *user, const char *sentence)
+{
+    const struct export *export = user;
+    if (export->options->tell != NULL)
+        export->options->tell(export->options->user, sentence);
+}
+
+/* ---- Outputs --------------------------------------------------------------------------------- */
+
+static bool is_output(const struct export *export, const struct ls_value *value)
+{
+    for (size_t i = 0; i < export->output_count; i++)
+        if (export->outputs[i] == value)
+            return true;
+    return false;
+}
+
+/* The prediction, then what else the net ends with. */
+static int find_outputs(struct export *export, struct ls_error *error)
+{
+    const struct lockstep_model *model = export->model;
+    const struct ls_graph *graph = export->graph;
+    struct ls_value *first = ls_model_output(graph, model->blob);
+    export->outputs = ls_alloc(graph->value_count + 1, sizeof *export->outputs);
+    if (export->outputs == NULL)
+        return ls_fail_memory(error, "a model");
+    if (first != NULL)
+        export->outputs[export->output_count++] = first;
+    for (size_t i = 0; i < graph->layer_count && model->blob == NULL; i++) {
+        const struct ls_layer *layer = graph->layers[i];
+        for (int t = 0; t < layer->tops; t++) {
+            struct ls_value *top = layer->top[t];
+            if (!layer->top_used[t] && top != NULL && top->storage == LS_STORE_ARENA &&
+                ls_dtype_is_float(top->type) && layer->bottoms > 0 && !is_output(export, top))
+                export->outputs[export->output_count++] = top;
+        }
+    }
+    if (export->output_count > 0)
+        return 0;
+    return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
+                   "name a blob: --blob; or use the deploy form of the net",
+                   "the net ends with figures alone, and so has no output");
+}
+
+/* ---- What is said of the model --------------------------------------------------------------- */
+
+/* A mean picture is cut to the net's input at its centre, as pictures are. */
+static int cut_mean(struct export *export, struct ls_error *error)
+{
+    const struct ls_transform *transform = &export->model->transform;
+    const int64_t *in = transform->input, *out = transform->output;
+    const int64_t top = (in[1] - out[1]) / 2, left = (in[2] - out[2]) / 2;
+    export->mean = ls_alloc((size_t)(out[0] * out[1] * out[2]) + 1, sizeof *export->mean);
+    if (export->mean == NULL)
+        return ls_fail_memory(error, "a mean picture");
+    for (int64_t c = 0; c < out[0]; c++)
+        for (int64_t h = 0; h < out[1]; h++)
+            memcpy(export->mean + (c * out[1] + h) * out[2],
+                   transform->mean + (c * in[1] + top + h) * in[2] + left,
+                   (size_t)out[2] * sizeof *export->mean);
+    export->preprocessing.mean = export->mean;
+    export->preprocessing.mean_count = (size_t)(out[0] * out[1] * out[2]);
+    return 0;
+}
+
+/* Of a net whose data are not there: what its definition says of them. */
+static int find_definition(struct export *export, struct ls_error *error)
+{
+    const struct ls_definition *definition;
+    const Lockstep__TransformationParameter *param =
+        ls_model_transform_param(export->model, &definition);
+    if (param == NULL)
+        return 0;
+    export->preprocessing.scale = param->scale;
+    export->preprocessing.mean = param->n_mean_value > 0 ? param->mean_value : NULL;
+    export->preprocessing.mean_count = param->n_mean_value;
+    if ((param->mean_file == NULL && !param->standardize) || !export->options->preprocessing)
+        return 0;
+    return ls_fail(error, LOCKSTEP_DEFINITION, definition->file,
+                   "use the deploy form of the net, or leave --with-preprocessing out",
+                   "the mean picture, or standardizing, of data that are not there cannot be part "
+                   "of the model");
+}
+
+static int find_preprocessing(struct export *export, struct ls_error *error)
+{
+    struct lockstep_model *model = export->model;
+    int64_t input[3];
+    lockstep_model_input_shape(model, input);
+    export->preprocessing.scale = 1;
+    if (input[0] == 0)
+        return find_definition(export, error);
+    if (input[0] > 16) /* it is no picture */
+        return 0;
+    if (model->transform.scale == 0)
+        LS_TRY(ls_model_init_transform(model, error));
+    const struct ls_transform *transform = &model->transform;
+    export->preprocessing.scale = transform->scale;
+    if (transform->standardize && export->options->preprocessing)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
+                       "leave --with-preprocessing out, and standardize pictures yourself",
+                       "standardized pictures are none that mean and scale make");
+    if (transform->mean != NULL)
+        return cut_mean(export, error);
+    if (transform->channel_mean != NULL) {
+        export->preprocessing.mean = transform->channel_mean;
+        export->preprocessing.mean_count = (size_t)input[0];
+    }
+    return 0;
+}
+
+/* The means of channels, "104,117,123"; of a mean picture nothing: it has too many. */
+static void note_preprocessing(const struct export *export, struct ls_onnx_writer *writer)
+{
+    const struct ls_onnx_preprocessing *p = &export->preprocessing;
+    struct ls_text text = {0};
+    char number[32];
+    for (size_t i = 0; i < p->mean_count && p->mean_count <= 16; i++) {
+        ls_format_float(number, p->mean[i]);
+        ls_text_format(&text, "%s%s", i > 0 ? "," : "", number);
+    }
+    ls_onnx_note(writer, "lockstep.preprocessing",
+                 export->options->preprocessing ? "part of the model" : "left to the caller");
+    if (text.data != NULL)
+        ls_onnx_note(writer, "lockstep.mean_value", text.data);
+    else if (p->mean != NULL)
+        ls_onnx_note(writer, "lockstep.mean_value", "a picture");
+    ls_format_float(number, p->scale);
+    ls_onnx_note(writer, "lockstep.scale", number);
+    ls_text_free(&text);
+}
+
+static void note_classes(const struct lockstep_model *model, struct ls_onnx_writer *writer)
+{
+    struct ls_text text = {0};
+    for (size_t i = 0; i < model->class_count; i++)
+        ls_text_format(&text, "%s%s", i > 0 ? "\n" : "",
+                       model->classes[i] != NULL ? model->classes[i] : "");
+    writer->failed |= text.failed;
+    if (text.data != NULL)
+        ls_onnx_note(writer, "lockstep.classes", text.data);
+    ls_text_free(&text);
+}
+
+static void add_notes(const struct export *export, struct ls_onnx_writer *writer)
+{
+    ls_onnx_note(writer, "lockstep.version", LOCKSTEP_VERSION);
+    if (export->model->iteration != NULL)
+        ls_onnx_note(writer, "lockstep.iteration", export->model->iteration);
+    note_preprocessing(export, writer);
+    note_classes(export->model, writer);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------- */
+
+/* How many samples a run has: -1 for any number. */
+static int find_batch(const struct export *export, int64_t *batch, struct ls_error *error)
+{
+    const struct ls_net *net = export->model->net;
+    const int64_t asked = export->options->batch, whole = export->graph->samples;
+    *batch = asked > 0 ? asked : -1;
+    if (net->mixer == NULL)
+        return 0;
+    *batch = whole;
+    if (asked > 0 && asked != whole)
+        return ls_fail(error, LOCKSTEP_USAGE, export->model->definition.definition->file,
+                       "leave --batch out, or change the batch of the definition",
+                       "layer '%.100s' mixes the samples of a batch, so that the model is for %lld "
+                       "of them, not for %lld",
+                       ls_net_mixer_name(net), (long long)whole, (long long)asked);
+    tell((void *)(uintptr_t) export,
+         "the net mixes the samples of a batch, so that the model is for the definition's batch");
+    return 0;
+}
+
+static int write_model(struct export *export, const char *path, struct ls_error *error)
+{
+    struct ls_onnx_writer writer;
+    struct ls_onnx_export options = {.graph = export->graph,
+                                     .outputs = export->outputs,
+                                     .output_count = export->output_count,
+                                     .opset = export->options->opset,
+                                     .weights = fetch_weights,
+                                     .tell = tell,
+                                     .user = export};
+    options.all = export->model->definition.all;
+    if (export->options->preprocessing)
+        options.preprocessing = &export->preprocessing;
+    LS_TRY(find_batch(export, &options.batch, error));
+    int status = ls_onnx_writer_open(&writer, options.opset, error);
+    if (status == 0) {
+        add_notes(export, &writer);
+        status = ls_onnx_export(&writer, &options, error);
+    }
+    if (status == 0)
+        status = ls_onnx_save(&writer, path, export->options->external != 0, error);
+    ls_onnx_writer_free(&writer);
+    return status;
+}
+
+static void free_export(struct export *export)
+{
+    for (size_t i = 0; i < export->model->parameters->count && export->copies != NULL; i++)
+        ls_free(export->copies[i]);
+    ls_free(export->copies);
+    ls_graph_free(export->graph);
+    ls_free(export->outputs);
+    ls_free(export->mean);
+}
+
+int lockstep_model_export_onnx(struct lockstep_model *model, const char *path,
+                               const struct lockstep_onnx_options *options,
+                               struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    struct ls_error *inner = ls_api_error(error);
+    struct lockstep_onnx_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_onnx_options_init", inner));
+    if (mine.opset == 0)
+        mine.opset = LS_ONNX_OPSET_MAX;
+    if (mine.opset < LS_ONNX_OPSET_MIN || mine.opset > LS_ONNX_OPSET_MAX)
+        return ls_fail(inner, LOCKSTEP_USAGE, NULL, "13 to 17 are written",
+                       "version %d of ONNX's operators is not written", mine.opset);
+    if (mine.batch < 0 || mine.batch > INT32_MAX)
+        return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "a model cannot be for %lld samples",
+                       (long long)mine.batch);
+    struct export export = {.model = model,
+                            .options = &mine,
+                            .copies =
+                                ls_alloc(model->parameters->count + 1, sizeof *export.copies)};
+    const struct ls_graph_options graph =
+        ls_plans_graph_options(model->net, ls_net_graph(model->net)->samples);
+    int status = export.copies == NULL ? ls_fail_memory(inner, "a model")
+                                       : ls_graph_build(&graph, &export.graph, inner);
+    if (status == 0)
+        status = find_outputs(&export, inner);
+    if (status == 0)
+        status = find_preprocessing(&export, inner);
+    if (status == 0)
+        status = write_model(&export, path, inner);
+    free_export(&export);
+    return status;
+}
