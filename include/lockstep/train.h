@@ -54,6 +54,11 @@ struct lockstep_train_options {
 /* Fills in the defaults. */
 LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);
 
+/* The definition that snapshots carry: the solver as it is, with its train net inside of it, as
+ * text. It belongs to the solver, until the next call; NULL where it cannot be written. */
+LOCKSTEP_API const char *lockstep_solver_text(struct lockstep_solver *solver,
+                                              struct lockstep_error *error);
+
 /* With a job, all ranks make the same trainer and call the same functions of it in the same order,
  * but for those that only tell what it has: its iteration, its loss, counts of micro-batches, and
  * names, sizes and values of parameters (not their gradients). Only rank 0 gets events and writes

@@ -21,6 +21,7 @@ struct lockstep_error {
 struct lockstep_solver {
     struct ls_solver_definition *definition;
     _Atomic int references;
+    char *text; /* made by lockstep_solver_text */
 };
 
 struct lockstep_trainer {

@@ -12,6 +12,7 @@
 #include "engine/compare.h"
 #include "engine/copies.h"
 #include "engine/store_views.h"
+#include "schema/canonical.h"
 #include "schema/text_format.h"
 #include "schema/upgrade.h"
 #include "solver/added_losses.h"
@@ -69,7 +70,24 @@ void lockstep_solver_free(struct lockstep_solver *solver)
     if (solver == NULL || atomic_fetch_sub(&solver->references, 1) > 1)
         return;
     ls_solver_definition_free(solver->definition);
+    ls_free(solver->text);
     ls_free(solver);
+}
+
+const char *lockstep_solver_text(struct lockstep_solver *solver, struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    struct ls_text text = {0};
+    int status = ls_definition_canonical(solver->definition, 0, &text, inner);
+    if (status == 0 && text.failed)
+        status = ls_fail_memory(inner, "a definition");
+    if (status != 0) {
+        ls_text_free(&text);
+        return NULL;
+    }
+    ls_free(solver->text);
+    solver->text = text.data;
+    return solver->text;
 }
 
 /* The text of a solver that names a net and its state. */

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/dummy.h"
 #include "cli/job.h"
+#include "cli/live_page.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "monitor/monitor.h"
@@ -19,7 +20,7 @@
 enum { DEFAULT_TIMEOUT = 300 };
 
 struct values {
-    const char *solver, *prefix, *resume, *weights, *map, *log, *isa, *device, *balance;
+    const char *solver, *prefix, *resume, *weights, *map, *log, *isa, *device, *balance, *report;
     int64_t workers, iterations, timeout;
     uint64_t memory;
     double audit;
@@ -34,8 +35,9 @@ struct session {
     struct ls_monitor monitor;
     struct lockstep_job *job; /* NULL: this process is alone */
     int ranks;
-    bool speaks;  /* rank 0, or alone */
-    bool told;    /* that it is going to stop */
+    bool speaks;                  /* rank 0, or alone */
+    bool told;                    /* that it is going to stop */
+    struct ls_cli_live_page page; /* folder NULL: there is none */
     long old_log; /* bytes of an earlier run in the log, which go when the training begins */
 };
 
@@ -65,6 +67,8 @@ static void on_event(void *user, const struct lockstep_event *event)
     if (event->kind == LOCKSTEP_EVENT_START || event->kind == LOCKSTEP_EVENT_RUN)
         drop_old_log(session);
     ls_monitor_event(&session->monitor, event);
+    if (session->page.folder != NULL)
+        ls_cli_live_page_event(&session->page, event);
 }
 
 static enum lockstep_request on_poll(void *user)
@@ -87,6 +91,15 @@ static void on_failure(void *user, int status, const char *text)
     ls_cli_put_lines(text);
 }
 
+static void define_page(const struct values *values, struct session *session,
+                        struct lockstep_solver *solver)
+{
+    struct lockstep_dummy_options dummy;
+    const bool replaced = ls_cli_dummy_options(&values->dummy, false, &dummy);
+    dummy.tell = NULL; /* the training has told it */
+    ls_cli_live_page_define(&session->page, solver, values->solver, replaced ? &dummy : NULL);
+}
+
 static int train(const struct values *values, struct session *session, struct lockstep_error *error)
 {
     struct lockstep_solver *solver;
@@ -103,7 +116,7 @@ static int train(const struct values *values, struct session *session, struct lo
     options.map = values->map;
     options.memory = values->memory;
     options.audit = values->audit;
-    options.statistics = values->statistics;
+    options.statistics = values->statistics || values->report != NULL;
     options.overwrite = values->overwrite;
     options.snapshot_required = values->required;
     options.allow_other_numerics = values->allow_other_numerics;
@@ -113,6 +126,8 @@ static int train(const struct values *values, struct session *session, struct lo
     if (status == 0)
         status = ls_cli_use_dummy_data(&values->dummy, false, solver, error);
     status = lockstep_job_agree(session->job, status, error);
+    if (status == 0 && session->page.folder != NULL)
+        define_page(values, session, solver);
     if (status == 0)
         status = lockstep_trainer_create(solver, &options, &trainer, error);
     lockstep_solver_free(solver);
@@ -177,6 +192,7 @@ static void put_resume(FILE *line, const struct values *values, int ranks, const
     put_option(line, "--log-json", values->log);
     if (values->statistics)
         put_word(line, "--statistics");
+    put_option(line, "--report", values->report);
     put_option(line, "--isa", values->isa);
     put_option(line, "--device", values->device);
     if (values->timeout != DEFAULT_TIMEOUT)
@@ -282,9 +298,13 @@ static int train_as_rank(const struct values *values, struct session *session,
 {
     FILE *log = NULL;
     int status = session->speaks ? open_log(values, &log, &session->old_log) : 0;
+    if (status == 0 && session->speaks && values->report != NULL)
+        status = ls_cli_live_page_open(&session->page, values->report, values->solver);
     status = lockstep_job_agree(session->job, status, error);
-    if (status != 0)
-        return status;
+    if (status != 0) {
+        status = ls_cli_live_page_close(&session->page, status);
+        return close_log(values, log, status);
+    }
     ls_monitor_init(&session->monitor, stdout, log, NULL);
     ls_cli_catch_signals(session->job);
     status = train(values, session, error);
@@ -296,6 +316,8 @@ static int train_as_rank(const struct values *values, struct session *session,
     } else if (status != 0 && status != LOCKSTEP_STOPPED) {
         report(session, status, error);
     }
+    if (session->page.folder != NULL)
+        status = ls_cli_live_page_close(&session->page, status);
     return close_log(values, log, status);
 }
 
@@ -373,6 +395,9 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_FLAG, "statistics", NULL, struct values, statistics, 0,
                "with --log-json: at displays, norms and histograms of the weights\n"
                "and gradients of every parameter"),
+    LS_CLI_ROW(LS_CLI_TEXT, "report", "FOLDER", struct values, report, 0,
+               "keep FOLDER/report.html, a page with curves, the net and facts, up to\n"
+               "date while the training runs; FOLDER/log.json has its events"),
     LS_CLI_ROW(LS_CLI_PART, "audit", "P", struct values, audit, 0,
                "compute this part (0 to 1) of the micro-batches a second time, on\n"
                "another core, and compare the bits before they count: finds and\n"

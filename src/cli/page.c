@@ -33,30 +33,44 @@ static int read_text(const char *path, char **text)
     return 0;
 }
 
-/* The net as a drawing; without one where it cannot be loaded. */
-static int draw(struct ls_cli_page *page, const char *model, struct lockstep_error *error)
+bool ls_cli_page_draw(struct ls_cli_page *page, const char *model,
+                      const struct lockstep_dummy_options *dummy, struct lockstep_error *error)
 {
     struct lockstep_net_options options;
     struct lockstep_net *net;
     size_t size;
     lockstep_net_options_init(&options);
     options.phase = "TRAIN";
+    options.dummy = dummy;
     int status = lockstep_net_load(model, &options, &net, error);
-    if (status != 0) {
-        lockstep_net_options_init(&options);
+    if (status != 0) { /* a net without a training phase */
+        options.phase = NULL;
         status = lockstep_net_load(model, &options, &net, error);
     }
-    if (status != 0) {
-        ls_cli_report(status, error);
-        ls_cli_put_lines("the page goes without the net's graph\n");
-        return 0;
-    }
+    if (status != 0)
+        return false;
     FILE *out = open_memstream(&page->net, &size);
     bool drawn = out != NULL && ls_cli_draw_net(net, "auto", out);
     if (out != NULL)
         drawn = fclose(out) == 0 && drawn;
     lockstep_net_free(net);
-    return drawn ? 0 : ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+    if (!drawn) {
+        free(page->net);
+        page->net = NULL;
+    }
+    return drawn;
+}
+
+/* The text of a solver with its net; else that of the file, which is a net's. */
+static int read_definition(struct ls_cli_page *page, const char *model)
+{
+    struct lockstep_solver *solver;
+    if (lockstep_solver_load(model, NULL, 0, &solver, NULL) == 0) {
+        const char *text = lockstep_solver_text(solver, NULL);
+        page->definition = text != NULL ? strdup(text) : NULL;
+        lockstep_solver_free(solver);
+    }
+    return page->definition != NULL ? 0 : read_text(model, &page->definition);
 }
 
 int ls_cli_page_read(struct ls_cli_page *page, const char *model, const char *times)
@@ -64,10 +78,13 @@ int ls_cli_page_read(struct ls_cli_page *page, const char *model, const char *ti
     int status = 0;
     *page = (struct ls_cli_page){.net = NULL};
     if (model != NULL)
-        status = read_text(model, &page->definition);
+        status = read_definition(page, model);
     if (status == 0 && model != NULL) {
         struct lockstep_error *error = lockstep_error_new();
-        status = draw(page, model, error);
+        if (!ls_cli_page_draw(page, model, NULL, error)) {
+            ls_cli_put_lines(lockstep_error_text(error));
+            ls_cli_put_lines("the page goes without the net's graph");
+        }
         lockstep_error_free(error);
     }
     if (status == 0 && times != NULL)

@@ -3,6 +3,10 @@
 #ifndef LS_CLI_PAGE_H
 #define LS_CLI_PAGE_H
 
+#include <stdbool.h>
+
+#include "lockstep/lockstep.h"
+
 /* Texts, each NULL where there is none. */
 struct ls_cli_page {
     char *definition, *net, *times;
@@ -12,6 +16,9 @@ struct ls_cli_page {
  * net that cannot be loaded, because its data are not there for example, is a warning, and the page
  * goes without its graph. */
 int ls_cli_page_read(struct ls_cli_page *page, const char *model, const char *times);
+/* Draws the net alone; `dummy` and `error` may be NULL. False: it cannot be loaded. */
+bool ls_cli_page_draw(struct ls_cli_page *page, const char *model,
+                      const struct lockstep_dummy_options *dummy, struct lockstep_error *error);
 void ls_cli_page_free(struct ls_cli_page *page);
 
 #endif

@@ -9,7 +9,7 @@
 #include "report/html.h"
 
 /* The drawing's own units; the script has the same. */
-static const double width = 480, height = 270, left = 58, right = 12, top = 12, bottom = 30;
+static const double width = 480, height = 270, left = 66, right = 12, top = 12, bottom = 30;
 
 enum { DOTS = 40, SMOOTHED_FROM = 50 };
 

@@ -81,6 +81,10 @@ int ls_log_line(struct lockstep_log *log, const char *line, size_t length, struc
 {
     struct ls_json_tree tree = {0};
     struct ls_error inner = {0};
+    if (log->state.cut_off) { /* what was read before goes on */
+        log->state.cut_off = 0;
+        note_bad(log);
+    }
     log->state.lines++;
     if (is_empty(line, length))
         return 0;

@@ -123,6 +123,7 @@ static void put_head(const struct ls_page *page, const char *title)
     ls_text_add(page->out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                            "<meta name=\"viewport\" content=\"width=device-width,"
                            "initial-scale=1\">\n"
+                           "<meta name=\"generator\" content=\"lockstep\">\n"
                            /* Nothing is loaded from anywhere, whatever a log may hold. */
                            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
                            "'none';style-src 'unsafe-inline';script-src 'unsafe-inline';"

@@ -24,10 +24,11 @@ static void put_last(const struct ls_page *page, const struct lockstep_log *log,
 static void put_state(const struct ls_page *page, const struct lockstep_log *log)
 {
     const struct lockstep_log_state *state = &log->state;
-    if (state->ended && state->iteration >= state->iteration_end)
+    const char *most = ls_log_fact(log, "max_iter");
+    if (state->ended && (most == NULL || (double)state->iteration >= ls_parse_double(most)))
         ls_text_add(page->out, "done");
     else if (state->ended)
-        ls_text_add(page->out, "stopped");
+        ls_text_format(page->out, "stopped before %s", most);
     else
         ls_text_add(page->out, "under way, or broken off");
     if (state->runs > 1)

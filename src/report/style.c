@@ -72,7 +72,7 @@ const char ls_page_script[] =
     "'use strict';(function(){\n"
     "const data=JSON.parse(document.getElementById('figures').textContent);\n"
     "document.documentElement.classList.add('js');\n"
-    "const W=480,H=270,L=58,R=12,T=12,B=30,ns='http://www.w3.org/2000/svg';\n"
+    "const W=480,H=270,L=66,R=12,T=12,B=30,ns='http://www.w3.org/2000/svg';\n"
     "const $=id=>document.getElementById(id),state={log:false,smooth:0.45,raw:true,off:new "
     "Set()};\n"
     "const fmt=(v,u)=>u&&Math.abs(v)>=1e6?+(v/1e6).toPrecision(4)+'M':u&&Math.abs(v)>=1e4?"

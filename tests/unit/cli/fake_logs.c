@@ -51,3 +51,10 @@ int lockstep_page_write(const char *path, const struct lockstep_log *const *logs
               options->net != NULL ? "net" : "-");
     return fake_answer(fake.convert_status, error);
 }
+
+const char *lockstep_solver_text(struct lockstep_solver *solver, struct lockstep_error *error)
+{
+    (void)solver;
+    (void)error;
+    return "net: \"n\"";
+}

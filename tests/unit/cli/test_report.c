@@ -25,7 +25,9 @@ static void test_report_errors(void **state)
                      LOCKSTEP_USAGE);
     assert_int_equal(RUN("report", "bad.json", "-o", "p"), LOCKSTEP_DATA);
     assert_null(strstr(fake.calls, "page"));
+    fake.load_status = LOCKSTEP_DEFINITION;
     assert_int_equal(RUN("report", "a", "-o", "p", "--model", "/no/such/file"), LOCKSTEP_USAGE);
+    fake.load_status = 0;
     fake.convert_status = LOCKSTEP_RESOURCE;
     assert_int_equal(RUN("report", "a.json", "-o", "p"), LOCKSTEP_RESOURCE);
 }
@@ -41,9 +43,80 @@ static void test_report_keeps_inputs(void **state)
     assert_string_equal(fake.calls, "");
 }
 
+static size_t lines(const char *text)
+{
+    size_t count = 0;
+    for (; *text != '\0'; text++)
+        count += *text == '\n';
+    return count;
+}
+
+/* A training with a page: its events in a file, its page at displays and at the end. */
+static void test_live_page(void **state)
+{
+    (void)state;
+    char folder[512], path[600];
+    size_t size;
+    snprintf(folder, sizeof folder, "%s", ls_test_path("pages"));
+    snprintf(path, sizeof path, "%s/log.json", folder);
+    const struct lockstep_run facts = {.max_iter = 10}, resumed = {.first_iteration = 5};
+    struct lockstep_event events[] = {
+        {.kind = LOCKSTEP_EVENT_WARNING, .text = "early"},
+        {.kind = LOCKSTEP_EVENT_RUN, .run = &facts},
+        {.kind = LOCKSTEP_EVENT_PROGRESS, .iteration = 1, .data_loss = 2},
+        {.kind = LOCKSTEP_EVENT_DISPLAY, .iteration = 1},
+        {.kind = LOCKSTEP_EVENT_END, .iteration = 10}};
+    fake.events = events;
+    fake.event_count = sizeof events / sizeof *events;
+    assert_int_equal(RUN("train", "--solver", "s", "--report", folder), 0);
+    assert_non_null(strstr(fake.calls, "report.html|1|-|s|net) "));
+    char *first = ls_test_read(path, &size);
+    assert_int_equal(strncmp(first, "{\"event\": \"warning\"", 19), 0);
+    assert_non_null(strstr(first, "\"event\": \"end\""));
+    /* Another training begins anew, one that is resumed goes on, behind a line that is cut off. */
+    assert_int_equal(RUN("train", "--solver", "s", "--report", folder), 0);
+    char *second = ls_test_read(path, &size);
+    assert_int_equal(lines(first), 5);
+    assert_int_equal(lines(second), 5);
+    ls_test_write(path, second, size - 10);
+    events[1].run = &resumed;
+    assert_int_equal(RUN("train", "--solver", "s", "--report", folder), 0);
+    char *third = ls_test_read(path, &size);
+    assert_int_equal(lines(third), 10);
+    assert_int_equal(strncmp(second, third, strlen(second) - 10), 0);
+    assert_non_null(strstr(third, "\n{\"event\": \"warning\""));
+    free(first);
+    free(second);
+    free(third);
+}
+
+/* What somebody else has put into the folder stays. */
+static void test_live_page_of_others(void **state)
+{
+    (void)state;
+    char folder[512], path[600];
+    snprintf(folder, sizeof folder, "%s", ls_test_directory());
+    snprintf(path, sizeof path, "%s/report.html", folder);
+    ls_test_write_text(path, "<html>mine</html>");
+    assert_int_equal(RUN("train", "--solver", "s", "--report", folder), LOCKSTEP_USAGE);
+    assert_non_null(strstr(messages, "was not written by lockstep"));
+    assert_null(strstr(fake.calls, "run("));
+    assert_int_equal(RUN("train", "--solver", "s", "--report", "/no/such/folder"),
+                     LOCKSTEP_RESOURCE);
+    fake.convert_status = LOCKSTEP_RESOURCE;
+    const struct lockstep_run facts = {.max_iter = 10};
+    const struct lockstep_event event = {.kind = LOCKSTEP_EVENT_RUN, .run = &facts};
+    fake.events = &event;
+    fake.event_count = 1;
+    assert_int_equal(RUN("train", "--solver", "s", "--report", ls_test_path("full")),
+                     LOCKSTEP_RESOURCE);
+    assert_non_null(strstr(messages, "the report could not be written completely"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(test_report), TEST(test_report_errors),
-                                       TEST(test_report_keeps_inputs)};
+                                       TEST(test_report_keeps_inputs), TEST(test_live_page),
+                                       TEST(test_live_page_of_others)};
     return cmocka_run_group_tests(tests, NULL, free_texts);
 }
