@@ -38,7 +38,7 @@ static int fail(const char *path, const char *what)
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
-/* A page that somebody else has made stays. */
+/* A page that lockstep did not write stays. */
 static int check_page(const char *path)
 {
     char head[4096];

@@ -90,7 +90,7 @@ static void test_live_page(void **state)
     free(third);
 }
 
-/* What somebody else has put into the folder stays. */
+/* A page that lockstep did not write stays. */
 static void test_live_page_of_others(void **state)
 {
     (void)state;
