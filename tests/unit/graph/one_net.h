@@ -30,7 +30,8 @@ struct one_net {
 
 /* What a Data layer called "data" reads: 3 x 16 x 16. */
 static struct ls_source_tensor one_net_tensors[] = {{{3, {3, 16, 16}}, LS_F32}, {{0, {0}}, LS_F32}};
-static const struct ls_source_shape one_net_sample = {"data", one_net_tensors, 2, false};
+static const struct ls_source_shape one_net_sample = {
+    .layer = "data", .tensor = one_net_tensors, .tensors = 2};
 static const struct ls_source_shapes one_net_sources = {.item = &one_net_sample, .count = 1};
 
 /* Builds the graph of a net for `samples` samples; training has a backward pass. */

@@ -9,8 +9,8 @@ static struct ls_source_tensor other[] = {{{3, {9, 9, 9}}, LS_F32}, {{3, {1, 9, 
 static struct ls_source_tensor labelled[] = {{{3, {3, 32, 30}}, LS_F32}, {{0, {0}}, LS_F32}};
 static struct ls_source_tensor mapped[] = {{{3, {3, 32, 30}}, LS_F32}, {{3, {1, 32, 30}}, LS_F32}};
 
-static const struct ls_source_shape shapes[] = {{"other", other, 2, false},
-                                                {"d", labelled, 2, false}};
+static const struct ls_source_shape shapes[] = {{.layer = "other", .tensor = other, .tensors = 2},
+                                                {.layer = "d", .tensor = labelled, .tensors = 2}};
 
 static int open_source(struct one_layer *one, const char *text,
                        const struct ls_source_shapes *sources)
@@ -45,7 +45,7 @@ static void data_shapes(void **state)
 static void map_shapes(void **state)
 {
     (void)state;
-    const struct ls_source_shape shape = {"d", mapped, 2, false};
+    const struct ls_source_shape shape = {.layer = "d", .tensor = mapped, .tensors = 2};
     const struct ls_source_shapes sources = {&shape, 1, 64};
     struct one_layer one;
     struct ls_text tops = {0};
@@ -65,7 +65,7 @@ static void samples_lie_along_any_axis_of_a_data_layer(void **state)
         "name: 'd' type: 'Data' top: 'x' top: 'l' data_param { source: 'f' batch_size: 64 "
         "tensor { sample_axis: 2 } tensor { sample_axis: 0 } }";
     struct ls_source_tensor steps[] = {{{2, {5, 7}}, LS_F32}, {{0, {0}}, LS_F32}};
-    struct ls_source_shape shape = {"d", steps, 2, false};
+    struct ls_source_shape shape = {.layer = "d", .tensor = steps, .tensors = 2};
     const struct ls_source_shapes sources = {&shape, 1, 64};
     struct one_layer one;
     struct ls_text tops = {0};
@@ -86,7 +86,7 @@ static void tensors_of_records(void **state)
     (void)state;
     struct ls_source_tensor tensors[] = {
         {{1, {7}}, LS_I32}, {{0, {0}}, LS_F32}, {{4, {2, 3, 4, 5}}, LS_F32}};
-    const struct ls_source_shape shape = {"d", tensors, 3, false};
+    const struct ls_source_shape shape = {.layer = "d", .tensor = tensors, .tensors = 3};
     const struct ls_source_shapes sources = {&shape, 1, 64};
     struct one_layer one;
     struct ls_text tops = {0};
@@ -135,7 +135,7 @@ static void hostile_sizes(void **state)
 {
     (void)state;
     struct ls_source_tensor large[] = {{{3, {INT64_C(1) << 30, 1 << 20, 3}}, LS_F32}};
-    const struct ls_source_shape huge = {"d", large, 1, false};
+    const struct ls_source_shape huge = {.layer = "d", .tensor = large, .tensors = 1};
     const struct ls_source_shapes sources = {&huge, 1, 0};
     struct one_layer one;
     assert_int_equal(open_source(&one, DATA, &sources), LOCKSTEP_DEFINITION);
