@@ -28,6 +28,7 @@
 #include "lockstep/log.h"
 #include "lockstep/model.h"
 #include "lockstep/net.h"
+#include "lockstep/observe.h"
 #include "lockstep/plan.h"
 #include "lockstep/report.h"
 #include "lockstep/scaling.h"

@@ -48,6 +48,7 @@ struct lockstep_run {
     int64_t learned, fixed;                  /* numbers in parameters */
     double flops_per_sample;                 /* of a training step */
     uint64_t memory, memory_limit;           /* bytes: forecast, and the limit (0: none) */
+    const char *definition;                  /* of solver and nets, as snapshots hold it */
 };
 
 /* An output of a net: a loss, an accuracy, figures per class. */
@@ -89,11 +90,19 @@ struct lockstep_parameter_statistics {
     struct lockstep_histogram weights, gradient;
 };
 
+/* Windows of a convolution over one or three channels, as a picture can show them. */
+struct lockstep_filters {
+    const char *name; /* of the parameter */
+    int64_t count, channels, height, width;
+    const float *weights; /* in this order */
+};
+
 /* Of an update: the same on any number of workers and ranks. */
 struct lockstep_statistics {
     const struct lockstep_parameter_statistics *parameters; /* in the net's order */
     size_t parameter_count;
     double weight_norm, gradient_norm, update_norm; /* of all these parameters together */
+    const struct lockstep_filters *filters;         /* the net's first; NULL: it has none */
 };
 
 struct lockstep_event {

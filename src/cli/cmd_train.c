@@ -13,6 +13,7 @@
 #include "cli/dummy.h"
 #include "cli/job.h"
 #include "cli/live_page.h"
+#include "cli/observers.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "monitor/monitor.h"
@@ -21,6 +22,7 @@ enum { DEFAULT_TIMEOUT = 300 };
 
 struct values {
     const char *solver, *prefix, *resume, *weights, *map, *log, *isa, *device, *balance, *report;
+    const char *tensorboard, *metrics;
     int64_t workers, iterations, timeout;
     uint64_t memory;
     double audit;
@@ -33,6 +35,7 @@ struct values {
 /* A training under way, as its callbacks see it. */
 struct session {
     struct ls_monitor monitor;
+    struct ls_cli_observers observers;
     struct lockstep_job *job; /* NULL: this process is alone */
     int ranks;
     bool speaks;                  /* rank 0, or alone */
@@ -69,6 +72,9 @@ static void on_event(void *user, const struct lockstep_event *event)
     ls_monitor_event(&session->monitor, event);
     if (session->page.folder != NULL)
         ls_cli_live_page_event(&session->page, event);
+    char text[1024];
+    if (ls_cli_observe(&session->observers, event, text, sizeof text))
+        ls_monitor_say(&session->monitor, "warning: %s; the training goes on without it", text);
 }
 
 static enum lockstep_request on_poll(void *user)
@@ -116,7 +122,8 @@ static int train(const struct values *values, struct session *session, struct lo
     options.map = values->map;
     options.memory = values->memory;
     options.audit = values->audit;
-    options.statistics = values->statistics || values->report != NULL;
+    options.statistics =
+        values->statistics || values->report != NULL || values->tensorboard != NULL;
     options.overwrite = values->overwrite;
     options.snapshot_required = values->required;
     options.allow_other_numerics = values->allow_other_numerics;
@@ -193,6 +200,8 @@ static void put_resume(FILE *line, const struct values *values, int ranks, const
     if (values->statistics)
         put_word(line, "--statistics");
     put_option(line, "--report", values->report);
+    put_option(line, "--tensorboard", values->tensorboard);
+    put_option(line, "--metrics", values->metrics);
     put_option(line, "--isa", values->isa);
     put_option(line, "--device", values->device);
     if (values->timeout != DEFAULT_TIMEOUT)
@@ -298,10 +307,15 @@ static int train_as_rank(const struct values *values, struct session *session,
 {
     FILE *log = NULL;
     int status = session->speaks ? open_log(values, &log, &session->old_log) : 0;
+    session->observers.tensorboard = values->tensorboard;
+    session->observers.metrics = values->metrics;
     if (status == 0 && session->speaks && values->report != NULL)
         status = ls_cli_live_page_open(&session->page, values->report, values->solver);
+    if (status == 0 && session->speaks)
+        status = ls_cli_observers_open(&session->observers);
     status = lockstep_job_agree(session->job, status, error);
     if (status != 0) {
+        status = ls_cli_observers_close(&session->observers, status);
         status = ls_cli_live_page_close(&session->page, status);
         return close_log(values, log, status);
     }
@@ -318,6 +332,7 @@ static int train_as_rank(const struct values *values, struct session *session,
     }
     if (session->page.folder != NULL)
         status = ls_cli_live_page_close(&session->page, status);
+    status = ls_cli_observers_close(&session->observers, status);
     return close_log(values, log, status);
 }
 
@@ -398,6 +413,12 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "report", "FOLDER", struct values, report, 0,
                "keep FOLDER/report.html, a page with curves, the net and facts, up to\n"
                "date while the training runs; FOLDER/log.json has its events"),
+    LS_CLI_ROW(LS_CLI_TEXT, "tensorboard", "DIR", struct values, tensorboard, 0,
+               "write event files to a folder, for TensorBoard: curves, norms and\n"
+               "histograms of parameters, filters, the definition"),
+    LS_CLI_ROW(LS_CLI_TEXT, "metrics", "FILE", struct values, metrics, 0,
+               "keep a file in Prometheus' text format: iteration, loss, speed, memory,\n"
+               "skipped records, the last snapshot; for node_exporter"),
     LS_CLI_ROW(LS_CLI_PART, "audit", "P", struct values, audit, 0,
                "compute this part (0 to 1) of the micro-batches a second time, on\n"
                "another core, and compare the bits before they count: finds and\n"

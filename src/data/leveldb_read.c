@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/align.h"
+#include "base/crc32c.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/leveldb_index.h"
@@ -26,22 +27,10 @@ uint64_t ls_leveldb_ahead(uint64_t place, uint64_t ahead)
     }
 }
 
-/* CRC-32C of Castagnoli, a byte at a time, over `size` bytes and the one that says their type. It
- * is stored turned by 15 bits, with a constant added. */
+/* Over `size` bytes and the one that says their type. */
 uint32_t ls_leveldb_checksum(const uint8_t *bytes, size_t size, uint8_t type)
 {
-    static const uint32_t half[16] = {0x00000000U, 0x105ec76fU, 0x20bd8edeU, 0x30e349b1U,
-                                      0x417b1dbcU, 0x5125dad3U, 0x61c69362U, 0x7198540dU,
-                                      0x82f63b78U, 0x92a8fc17U, 0xa24bb5a6U, 0xb21572c9U,
-                                      0xc38d26c4U, 0xd3d3e1abU, 0xe330a81aU, 0xf36e6f75U};
-    uint32_t crc = UINT32_MAX;
-    for (size_t i = 0; i <= size; i++) {
-        crc ^= i < size ? bytes[i] : type;
-        crc = crc >> 4 ^ half[crc & 15];
-        crc = crc >> 4 ^ half[crc & 15];
-    }
-    crc = ~crc;
-    return (crc >> 15 | crc << 17) + 0xa282ead8U;
+    return ls_crc32c_masked(ls_crc32c(ls_crc32c(0, bytes, size), &type, 1));
 }
 
 /* In front of a block that is kept. */

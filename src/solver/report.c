@@ -19,6 +19,7 @@
 #include "solver/fit.h"
 #include "solver/history.h"
 #include "solver/masks.h"
+#include "solver/state.h"
 #include "solver/trainer.h"
 #include "solver/write_time.h"
 #include "transport/comm.h"
@@ -416,7 +417,7 @@ static int check_best(struct ls_trainer *trainer, struct ls_error *error)
 }
 
 /* The same as figures. */
-static void report_facts(struct ls_trainer *trainer, int64_t end)
+static int report_facts(struct ls_trainer *trainer, int64_t end, struct ls_error *error)
 {
     const struct ls_schedule *schedule = &trainer->schedule;
     const struct ls_batching *batching = &trainer->train->batching;
@@ -424,6 +425,8 @@ static void report_facts(struct ls_trainer *trainer, int64_t end)
     const struct ls_comm *comm = trainer->comm;
     bool endless = batching->samples == INT64_MAX;
     struct ls_cost cost;
+    struct ls_text definition = {0};
+    int status = ls_state_definition(trainer, &definition, error);
     ls_graph_cost(plan->graph, &cost);
     struct lockstep_run run = {
         .version = LOCKSTEP_VERSION,
@@ -450,14 +453,18 @@ static void report_facts(struct ls_trainer *trainer, int64_t end)
             (cost.forward_flops + cost.backward_data_flops + cost.backward_weights_flops) /
             (double)plan->graph->samples,
         .memory = ls_forecast_total(&trainer->forecast),
-        .memory_limit = trainer->memory};
+        .memory_limit = trainer->memory,
+        .definition = definition.data != NULL ? definition.data : ""};
     for (size_t i = 0; i < trainer->parameters->count; i++) {
         const struct ls_parameter *parameter = trainer->parameters->items[i];
         *(parameter->trained ? &run.learned : &run.fixed) += ls_shape_size(&parameter->shape);
     }
     struct lockstep_event event = {
         .kind = LOCKSTEP_EVENT_RUN, .iteration_end = end, .penalty = (double)NAN, .run = &run};
-    ls_events_send(trainer, &event);
+    if (status == 0)
+        ls_events_send(trainer, &event);
+    ls_text_free(&definition);
+    return status;
 }
 
 static void warn_of_ignored(void *user, const char *sentence)
@@ -485,7 +492,7 @@ int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, stru
     LS_TRY(check_best(trainer, error));
     if (trainer->definition->gpu_asked)
         SAY("solver_mode GPU is not supported; using the CPU");
-    report_facts(trainer, iterations);
+    LS_TRY(report_facts(trainer, iterations, error));
     report_batch(trainer);
     report_data(trainer, iterations);
     warn_of_order(trainer);

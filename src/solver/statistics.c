@@ -14,7 +14,10 @@
 #include "solver/trainer.h"
 #include "transport/comm.h"
 
-enum { BINS = 40 /* of a histogram */ };
+enum {
+    BINS = 40,            /* of a histogram */
+    FILTERS_MAX = 1 << 16 /* elements that a picture is made of */
+};
 
 /* Memory of a parameter's two histograms. */
 struct bins {
@@ -31,6 +34,9 @@ struct ls_statistics {
     float *before; /* rank 0: the weights of all of them, one behind the other */
     float *plain;  /* room for any one of them */
     bool due;      /* of the update under way */
+    struct lockstep_filters filters;
+    int filtering; /* the parameter that they are of, in the list; -1: none */
+    float *shown;  /* its weights */
 };
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -44,6 +50,40 @@ size_t ls_statistics_bytes(const struct ls_parameter_set *set, const struct ls_s
         most = bytes > most ? bytes : most;
     }
     return (store->rank == 0 ? all : 0) + 2 * most; /* a gradient is collected in one more */
+}
+
+/* The weights of a convolution over one or three channels (of groups, one at a time). */
+static bool is_filters(const struct ls_parameter *parameter)
+{
+    const struct ls_shape *shape = &parameter->shape;
+    return shape->rank == 4 && (shape->dim[1] == 1 || shape->dim[1] == 3) && shape->dim[2] > 2 &&
+           shape->dim[3] > 2 && ls_shape_size(shape) <= FILTERS_MAX;
+}
+
+static int choose_filters(const struct ls_trainer *trainer, struct ls_statistics *statistics,
+                          struct ls_error *error)
+{
+    statistics->filtering = -1;
+    for (size_t i = 0; i < statistics->count; i++) {
+        const struct ls_parameter *parameter = trainer->parameters->items[statistics->index[i]];
+        if (!is_filters(parameter))
+            continue;
+        const int64_t *dim = parameter->shape.dim;
+        statistics->shown =
+            ls_alloc((size_t)ls_shape_size(&parameter->shape), sizeof *statistics->shown);
+        if (statistics->shown == NULL)
+            return ls_fail_memory(error, "statistics of parameters");
+        statistics->filters = (struct lockstep_filters){.name = parameter->name,
+                                                        .count = dim[0],
+                                                        .channels = dim[1],
+                                                        .height = dim[2],
+                                                        .width = dim[3],
+                                                        .weights = statistics->shown};
+        statistics->filtering = (int)i;
+        statistics->found.filters = &statistics->filters;
+        return 0;
+    }
+    return 0;
 }
 
 static void statistics_list(const struct ls_trainer *trainer, struct ls_statistics *statistics)
@@ -88,7 +128,7 @@ int ls_statistics_create(const struct ls_trainer *trainer, struct ls_statistics 
         statistics->plain == NULL || (trainer->comm->rank == 0 && statistics->before == NULL))
         return ls_fail_memory(error, "statistics of parameters"); /* the trainer frees them */
     statistics_list(trainer, statistics);
-    return 0;
+    return choose_filters(trainer, statistics, error);
 }
 
 void ls_statistics_free(struct ls_statistics *statistics)
@@ -98,6 +138,7 @@ void ls_statistics_free(struct ls_statistics *statistics)
     ls_free(statistics->parameters);
     ls_free(statistics->bins);
     ls_free(statistics->index);
+    ls_free(statistics->shown);
     ls_free_aligned(statistics->before);
     ls_free_aligned(statistics->plain);
     ls_free(statistics);
@@ -211,6 +252,8 @@ int ls_statistics_after(struct ls_trainer *trainer, struct ls_error *error)
         weights += squares;
         updates += changes;
         before += figures->size;
+        for (int64_t k = 0; (int)i == statistics->filtering && k < figures->size; k++)
+            statistics->shown[k] = statistics->plain[k];
         fill_histogram(statistics->plain, figures->size, &figures->weights,
                        statistics->bins[i].weight_edges, statistics->bins[i].weight_counts);
     }

@@ -49,4 +49,14 @@ for workers in 1 3; do
     sed -n '/"statistics"/s/"elapsed": [^,]*, //p' "w$workers.json" >"lines$workers"
 done
 cmp lines1 lines3 || fail "other statistics on other workers"
+
+# The same figures of the end for Prometheus.
+train 0 -- --metrics lockstep.prom
+for text in '^lockstep_running 0$' '^lockstep_iteration 20$' '^lockstep_ranks 1$' '^lockstep_loss [0-9]' \
+    '^lockstep_last_snapshot_time_seconds 1[0-9]' '^lockstep_resident_memory_bytes [0-9]'; do
+    grep -q -e "$text" lockstep.prom || fail "no word of $text in lockstep.prom"
+done
+expect 7 'none/x' -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --metrics none/x
+expect 7 'cannot make the folder' -- "$LOCKSTEP" train --overwrite --solver solver.prototxt \
+    --tensorboard solver.prototxt/x
 finish

@@ -386,6 +386,39 @@ static void test_log(void **state)
                          LOCKSTEP_RESOURCE);
 }
 
+/* Event files that cannot be written any more do not end a training, but its code says so. */
+static void test_tensorboard(void **state)
+{
+    (void)state;
+    static const struct lockstep_event events[] = {{.kind = LOCKSTEP_EVENT_START, .text = "go"},
+                                                   {.kind = LOCKSTEP_EVENT_START, .text = "on"},
+                                                   {.kind = LOCKSTEP_EVENT_START, .text = "so"}};
+    assert_int_equal(RUN("train", "--solver", "s", "--tensorboard", "runs/a"), 0);
+    assert_non_null(strstr(fake.calls, "tensorboard(runs/a) load(s)"));
+    fake_reset();
+    assert_int_equal(RUN("train", "--solver", "s", "--tensorboard", "a", "--metrics", "no"),
+                     LOCKSTEP_RESOURCE);
+    assert_string_equal(fake.calls, "tensorboard(a) metrics(no) ");
+    assert_int_equal(fake.live_objects, 0);
+    fake_reset();
+    assert_int_equal(RUN("train", "--solver", "s", "--tensorboard", "no"), LOCKSTEP_RESOURCE);
+    assert_null(strstr(fake.calls, "load"));
+    fake_reset();
+    fake.ranks = 2;
+    fake.rank = 1;
+    assert_int_equal(RUN("train", "--solver", "s", "--tensorboard", "runs/a"), 0);
+    assert_null(strstr(fake.calls, "tensorboard"));
+    fake_reset();
+    fake.events = events;
+    fake.event_count = 3;
+    fake.board_room = 1;
+    assert_int_equal(RUN("train", "--solver", "s", "--tensorboard", "a"), LOCKSTEP_RESOURCE);
+    assert_non_null(strstr(out, "on\nwarning: "));
+    assert_non_null(strstr(out, "so\n"));
+    assert_null(strstr(strstr(out, "warning") + 1, "warning"));
+    assert_int_equal(fake.live_objects, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +428,7 @@ int main(void)
         TEST(test_help),
         TEST(test_failures),
         TEST(test_stopped),
+        TEST(test_tensorboard),
         TEST(test_snapshot_on_request),
         TEST(test_second_signal_kills),
         TEST(test_ranks),
