@@ -14,6 +14,14 @@ static const char *equal_numbers(struct ls_exporter *x, int64_t count, float num
     return numbers != NULL ? ls_onnx_constant(x->writer, &shape, numbers) : "";
 }
 
+/* Numbers by channel, which may have axes of extent 1. */
+static const char *by_channel(struct ls_exporter *x, int index)
+{
+    const char *in = ls_onnx_in(x, index);
+    return x->op->input[index]->shape.rank == 1 ? in
+                                                : ls_onnx_reshape(x, in, NULL, (int64_t[]){-1}, 1);
+}
+
 /* Input `index` of a batch norm, mean or variance, divided by the factor; a factor of 0 means that
  * there is none yet. */
 static const char *statistic(struct ls_exporter *x, const struct ls_op *op, int index, float none)
@@ -21,7 +29,7 @@ static const char *statistic(struct ls_exporter *x, const struct ls_op *op, int 
     enum { FACTOR = 3 };
     const struct ls_value *value = op->input[index];
     if (!ls_onnx_has(op, FACTOR))
-        return ls_onnx_in(x, index);
+        return by_channel(x, index);
     const float *numbers = ls_onnx_weights(x, value);
     const float *factor = ls_onnx_weights(x, op->input[FACTOR]);
     const int64_t count = ls_shape_size(&value->shape);
@@ -43,8 +51,8 @@ static void batch_norm(struct ls_exporter *x, const struct ls_op *op)
     }
     const int64_t channels = ls_shape_size(&op->input[MEAN]->shape);
     const char *scale =
-        ls_onnx_has(op, SCALE) ? ls_onnx_in(x, SCALE) : equal_numbers(x, channels, 1);
-    const char *bias = ls_onnx_has(op, BIAS) ? ls_onnx_in(x, BIAS) : equal_numbers(x, channels, 0);
+        ls_onnx_has(op, SCALE) ? by_channel(x, SCALE) : equal_numbers(x, channels, 1);
+    const char *bias = ls_onnx_has(op, BIAS) ? by_channel(x, BIAS) : equal_numbers(x, channels, 0);
     const char *mean = statistic(x, op, MEAN, 0), *variance = statistic(x, op, VARIANCE, 1);
     const char *y = LS_EMIT(x, "BatchNormalization", attr->relu ? NULL : ls_onnx_out(x, 0),
                             ls_onnx_in(x, 0), scale, bias, mean, variance);

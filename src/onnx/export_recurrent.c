@@ -138,6 +138,12 @@ static void make_inputs(struct ls_exporter *x, const struct ls_op *op, const cha
     inputs[6] = attr->cell == LS_CELL_LSTM ? start(x, op, C0) : NULL;
 }
 
+static bool wants(const struct ls_exporter *x, const struct ls_op *op, int output)
+{
+    return output < op->outputs && op->output[output] != NULL &&
+           x->needed[op->output[output]->index];
+}
+
 static void recurrent(struct ls_exporter *x, const struct ls_op *op)
 {
     static const char *const types[] = {
@@ -147,8 +153,13 @@ static void recurrent(struct ls_exporter *x, const struct ls_op *op)
     make_inputs(x, op, inputs);
     tell(x, op);
     for (int i = 0; i < (cell == LS_CELL_LSTM ? 2 : 1); i++)
-        if (op->output[H_LAST + i] != NULL && x->needed[op->output[H_LAST + i]->index])
+        if (wants(x, op, H_LAST + i))
             outputs[1 + i] = ls_onnx_out(x, H_LAST + i);
+    if (wants(x, op, C)) { /* of an LSTMUnit */
+        if (op->attr.recurrent.steps > 1 || outputs[2] != NULL)
+            ls_onnx_refuse(x, NULL, "ONNX has the cells of the last step alone");
+        outputs[2] = ls_onnx_out(x, C);
+    }
     ls_onnx_add_node(x->writer, types[cell], inputs, 7, outputs, 3);
     ls_onnx_set_int(x->writer, "hidden_size", op->attr.recurrent.hidden);
     if (cell == LS_CELL_GRU)
