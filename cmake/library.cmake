@@ -61,6 +61,25 @@ if(sources)
   endforeach()
   add_custom_command(TARGET lockstep_program POST_BUILD ${make_links}
     WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+  # What the program says of itself: manual pages, and scripts with which shells complete.
+  set(pages ${CMAKE_BINARY_DIR}/share/man1)
+  set(scripts ${CMAKE_BINARY_DIR}/share/completion)
+  if(NOT CMAKE_CROSSCOMPILING AND NOT LOCKSTEP_SANITIZE)
+    install(CODE "file(MAKE_DIRECTORY ${pages} ${scripts})
+      foreach(shell bash zsh fish)
+        execute_process(COMMAND ${CMAKE_BINARY_DIR}/lockstep completion \${shell}
+          OUTPUT_FILE ${scripts}/\${shell} COMMAND_ERROR_IS_FATAL ANY)
+      endforeach()
+      execute_process(COMMAND ${CMAKE_BINARY_DIR}/lockstep help --man-pages ${pages}
+        COMMAND_ERROR_IS_FATAL ANY)")
+    install(DIRECTORY ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR})
+    install(FILES ${scripts}/bash RENAME lockstep
+      DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES ${scripts}/zsh RENAME _lockstep
+      DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+    install(FILES ${scripts}/fish RENAME lockstep.fish
+      DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  endif()
 endif()
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

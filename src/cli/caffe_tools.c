@@ -116,8 +116,8 @@ static const struct ls_cli_option convert_options[] = {
                "refuse records that differ in size"),
     LS_CLI_ROW(LS_CLI_FLAG, "encoded", NULL, struct convert_values, encoded, 0,
                "records hold picture files"),
-    LS_CLI_ROW(LS_CLI_TEXT, "encode-type", "TYPE", struct convert_values, encode_type, 0,
-               "of which type: jpg or png"),
+    LS_CLI_CHOICE("encode-type", "TYPE", struct convert_values, encode_type, "jpg png",
+                  "of which type: jpg or png"),
     LOG_OPTIONS(struct convert_values, log),
     {.name = NULL}};
 

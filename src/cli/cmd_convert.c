@@ -60,8 +60,8 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_FLAG, "encoded", NULL, struct values, encoded, 0,
                "records hold picture files: those of the source, as they are, or\n"
                "made of its pictures"),
-    LS_CLI_ROW(LS_CLI_TEXT, "encode-type", "TYPE", struct values, encode_type, 0,
-               "the same, as jpg (quality 95) or png; default: as the files are"),
+    LS_CLI_CHOICE("encode-type", "TYPE", struct values, encode_type, "jpg png",
+                  "the same, as jpg (quality 95) or png; default: as the files are"),
     LS_CLI_ROW(LS_CLI_FLAG, "any-size", NULL, struct values, any_size, 0,
                "records may differ in size"),
     {.name = NULL}};

@@ -54,8 +54,8 @@ static const struct ls_cli_option options[] = {
     LS_CLI_NET_OPTIONS(struct values, net),
     LS_CLI_ROW(LS_CLI_TEXT, "output", "FILE", struct values, output, 0,
                "where to write the picture (also -o); default: standard output"),
-    LS_CLI_ROW(LS_CLI_TEXT, "theme", "NAME", struct values, theme, 0,
-               "light, dark, or auto, which follows the browser; default: auto"),
+    LS_CLI_CHOICE("theme", "NAME", struct values, theme, "light dark auto",
+                  "light, dark, or auto, which follows the browser; default: auto"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_draw = {

@@ -1,15 +1,21 @@
 /* lockstep help [COMMAND | sources | SOURCE]
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/commands.h"
 #include "cli/links.h"
+#include "cli/manual.h"
 #include "cli/report.h"
 #include "lockstep/lockstep.h"
 
 struct values {
     struct ls_cli_list commands;
+    const char *pages;
+    int manual;
 };
 
 static void put_line(void *user, const char *line)
@@ -38,9 +44,55 @@ static int help_sources(const char *backend)
     return status;
 }
 
+/* The manual page of a command (NULL: of the program) as a file of a folder. */
+static int write_page(const char *folder, const struct ls_cli_command *command)
+{
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s/lockstep%s%s.1", folder,
+                          command != NULL ? "-" : "", command != NULL ? command->name : "");
+    errno = ENAMETOOLONG;
+    FILE *page = length < (int)sizeof path ? fopen(path, "we") : NULL;
+    if (page != NULL)
+        ls_cli_put_manual(page, command);
+    bool failed = page == NULL || ferror(page) != 0;
+    if (page != NULL && fclose(page) != 0)
+        failed = true;
+    return failed ? ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot write the page: %s", path,
+                                 strerror(errno))
+                  : 0;
+}
+
+static int write_pages(const char *folder)
+{
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot make the folder: %s", folder,
+                            strerror(errno));
+    int status = write_page(folder, NULL);
+    for (size_t i = 0; ls_cli_commands[i] != NULL && status == 0; i++)
+        status = write_page(folder, ls_cli_commands[i]);
+    return status;
+}
+
+/* The manual page of a command, or of the program. */
+static int put_page(const char *name)
+{
+    const struct ls_cli_alias *link = name != NULL ? ls_cli_find_link(name) : NULL;
+    const struct ls_cli_command *command = NULL;
+    if (name != NULL)
+        command = link != NULL && link->command != NULL ? link->command : ls_cli_find_command(name);
+    if (name != NULL && command == NULL)
+        return LOCKSTEP_USAGE;
+    ls_cli_put_manual(stdout, command);
+    return 0;
+}
+
 static int run(const void *data)
 {
     const struct values *values = data;
+    if (values->pages != NULL)
+        return write_pages(values->pages);
+    if (values->manual)
+        return put_page(values->commands.count > 0 ? values->commands.items[0] : NULL);
     if (values->commands.count == 0) {
         ls_cli_overview();
         return 0;
@@ -60,17 +112,24 @@ static int run(const void *data)
     return 0;
 }
 
-static const struct ls_cli_option options[] = {{.name = NULL}};
+static const struct ls_cli_option options[] = {
+    LS_CLI_ROW(LS_CLI_FLAG, "man", NULL, struct values, manual, 0,
+               "the manual page of the command, or of the program, for 'man -l -'"),
+    LS_CLI_ROW(LS_CLI_TEXT, "man-pages", "DIR", struct values, pages, 0,
+               "write all manual pages into this folder"),
+    {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_help = {
     .name = "help",
     .summary = "says what the commands do, and what sources of data read",
-    .usage = "[COMMAND | sources | SOURCE]",
+    .usage = "[--man] [COMMAND | sources | SOURCE]",
     .options = options,
     .arguments = offsetof(struct values, commands),
     .arguments_max = 1,
     .arguments_name = "COMMAND, sources or SOURCE,",
-    .example = "lockstep help train\nlockstep help sources\nlockstep help IMAGES",
+    .arguments_choices = "COMMANDS sources SOURCES",
+    .example = "lockstep help train\nlockstep help sources\nlockstep help IMAGES\n"
+               "lockstep help --man train | man -l -",
     .run = run,
     .values_size = sizeof(struct values),
 };

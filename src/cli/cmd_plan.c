@@ -218,9 +218,9 @@ static const struct ls_cli_option options[] = {
                "plan a training with its tests: the solver's definition"),
     LS_CLI_ROW(LS_CLI_TEXT, "model", "FILE", struct values, model, 0,
                "plan a net by itself: its definition, or a solver's"),
-    LS_CLI_ROW(LS_CLI_TEXT, "phase", "PHASE", struct values, phase, 0,
-               "with --model: TEST, or TRAIN, which plans a training; default: TEST,\n"
-               "if the net has data then"),
+    LS_CLI_CHOICE("phase", "PHASE", struct values, phase, "TRAIN TEST",
+                  "with --model: TEST, or TRAIN, which plans a training; default: TEST,\n"
+                  "if the net has data then"),
     LS_CLI_WORKER_COUNT(struct values, workers, ""),
     LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
                "plan for so much memory (600MiB, 1.5GiB), and say which batch\n"

@@ -211,8 +211,8 @@ static const struct ls_cli_option options[] = {
     LS_CLI_PICTURE_OPTIONS(struct values, model),
     LS_CLI_ROW(LS_CLI_INTEGER, "top", "K", struct values, top, 1,
                "tell the K best classes; default: 5"),
-    LS_CLI_ROW(LS_CLI_TEXT, "format", "KIND", struct values, format, 0,
-               "text, json or csv; default: text"),
+    LS_CLI_CHOICE("format", "KIND", struct values, format, "text json csv",
+                  "text, json or csv; default: text"),
     LS_CLI_ROW(LS_CLI_INTEGER, "samples", "N", struct values, samples, 1,
                "instead of pictures: the first N samples of the net's test data"),
     LS_CLI_ROW(LS_CLI_INTEGER, "first", "I", struct values, first, 0,
@@ -242,8 +242,8 @@ static const struct ls_cli_option classify_options[] = {
     LS_CLI_PICTURE_OPTIONS(struct values, model),
     LS_CLI_ROW(LS_CLI_INTEGER, "top", "K", struct values, top, 1,
                "tell the K best classes; default: 5"),
-    LS_CLI_ROW(LS_CLI_TEXT, "format", "KIND", struct values, format, 0,
-               "text, json or csv; default: text"),
+    LS_CLI_CHOICE("format", "KIND", struct values, format, "text json csv",
+                  "text, json or csv; default: text"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_classify = {

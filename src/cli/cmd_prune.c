@@ -82,9 +82,9 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_LIST, "layers", "PATTERN", struct values, layers, 0,
                "layers with such names ('conv*'); may be given several times; default:\n"
                "all. Pruned are weights, not biases or statistics"),
-    LS_CLI_ROW(LS_CLI_TEXT, "scope", "SCOPE", struct values, scope, 0,
-               "layer: the part of each layer's weights (the default); global: of all\n"
-               "together"),
+    LS_CLI_CHOICE("scope", "SCOPE", struct values, scope, "layer global",
+                  "layer: the part of each layer's weights (the default); global: of all\n"
+                  "together"),
     LS_CLI_ROW(LS_CLI_TEXT, "output", "FILE", struct values, output, 0,
                "the file of masks (safetensors; also -o)"),
     {.name = NULL}};

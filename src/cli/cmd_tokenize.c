@@ -99,11 +99,11 @@ static const struct ls_cli_option options[] = {
                "(BERT), or a folder with one of them"),
     LS_CLI_ROW(LS_CLI_TEXT, "output", "FILE", struct values, output, 0,
                "where to write ids (also -o), or with --decode text"),
-    LS_CLI_ROW(LS_CLI_TEXT, "format", "NAME", struct values, format, 0,
-               "of ids: bin (ids alone, of 16 bits, or of 32 where there are more than\n"
-               "65536), npy, llmc (llm.c's); default: bin"),
-    LS_CLI_ROW(LS_CLI_TEXT, "documents", "WHAT", struct values, documents, 0,
-               "files or lines: what is encoded by itself; default: files"),
+    LS_CLI_CHOICE("format", "NAME", struct values, format, "bin npy llmc",
+                  "of ids: bin (ids alone, of 16 bits, or of 32 where there are more than\n"
+                  "65536), npy, llmc (llm.c's); default: bin"),
+    LS_CLI_CHOICE("documents", "WHAT", struct values, documents, "files lines",
+                  "files or lines: what is encoded by itself; default: files"),
     LS_CLI_ROW(LS_CLI_TEXT, "separator", "TOKEN", struct values, separator, 0,
                "a token in front of each document, such as '<|endoftext|>'"),
     LS_CLI_ROW(LS_CLI_FLAG, "special", NULL, struct values, special, 0,

@@ -432,9 +432,9 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_INTEGER, "timeout", "SECONDS", struct values, timeout, 0,
                "among several ranks: end when nothing is heard of one for so long, or\n"
                "others wait so long for it; 0: never; default: 300"),
-    LS_CLI_ROW(LS_CLI_TEXT, "balance", "HOW", struct values, balance, 0,
-               "among several ranks: 'static' deals work by numbers of workers,\n"
-               "'dynamic' to free ranks. The result does not depend on it"),
+    LS_CLI_CHOICE("balance", "HOW", struct values, balance, "static dynamic",
+                  "among several ranks: 'static' deals work by numbers of workers,\n"
+                  "'dynamic' to free ranks. The result does not depend on it"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_train = {

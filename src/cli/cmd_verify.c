@@ -380,18 +380,18 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "ranks", "LIST", struct values, ranks, 0,
                "the numbers of ranks, each with so many workers; threads of this\n"
                "process stand for them; default: 1"),
-    LS_CLI_ROW(LS_CLI_TEXT, "balance", "LIST", struct values, balance, 0,
-               "static, dynamic or both, where there are several ranks;\n"
-               "default: static"),
+    LS_CLI_CHOICE("balance", "LIST", struct values, balance, "static dynamic static,dynamic",
+                  "static, dynamic or both, where there are several ranks;\n"
+                  "default: static"),
     LS_CLI_ROW(LS_CLI_TEXT, "memory", "LIST", struct values, memory, 0,
                "limits of each rank: full, least, or sizes such as 600MiB;\n"
                "default: full"),
     LS_CLI_ROW(LS_CLI_TEXT, "resume", "random[:K]", struct values, resume, 0,
                "run each once more, stopped after K updates drawn from the seed\n"
                "(default: 2) and resumed in another of these forms"),
-    LS_CLI_ROW(LS_CLI_TEXT, "isa", "LIST", struct values, isa, 0,
-               "all of that with each instruction set (generic, sse41, avx2,\n"
-               "avx512, avx512_bf16, amx); default: the best one"),
+    LS_CLI_CHOICE("isa", "LIST", struct values, isa, "generic sse41 avx2 avx512 avx512_bf16 amx",
+                  "all of that with each instruction set (generic, sse41, avx2,\n"
+                  "avx512, avx512_bf16, amx); default: the best one"),
     LS_CLI_DEVICE(struct values, device),
     LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 1,
                "updates; default: as many as the solver says, at most 50"),

@@ -28,6 +28,8 @@ extern const struct ls_cli_command ls_cli_command_prune;
 extern const struct ls_cli_command ls_cli_command_diff;
 extern const struct ls_cli_command ls_cli_command_list;
 extern const struct ls_cli_command ls_cli_command_report;
+extern const struct ls_cli_command ls_cli_command_plot;
+extern const struct ls_cli_command ls_cli_command_completion;
 extern const struct ls_cli_command ls_cli_command_help;
 
 /* All of them, in the order of the help, ending with NULL. */
@@ -44,6 +46,9 @@ const char *ls_cli_program(void);
 
 /* The files of the plugins that the command line gave, in their order; NULL behind the last. */
 const char *ls_cli_plugin(size_t index);
+
+/* The exit codes, in lines. */
+extern const char ls_cli_exit_codes[];
 
 /* What "lockstep --help" and "lockstep --version" write to stdout. */
 void ls_cli_overview(void);

@@ -1,5 +1,5 @@
 /* Commands and their options as data. From these tables come parsing, messages with "did you
- * mean", and --help.
+ * mean", --help, the manual pages and the completion of shells.
  *
  * An option is written --name VALUE or --name=VALUE; one dash instead of two and '_' for '-' are
  * accepted, as the flags of Caffe's program are written (-solver FILE). "--" ends the options.
@@ -30,15 +30,23 @@ struct ls_cli_option {
     const char *name;     /* "snapshot-prefix"; NULL ends a table */
     const char *argument; /* "FILE"; NULL for a flag */
     enum ls_cli_kind kind;
-    size_t offset;    /* of its place in the command's values */
-    int64_t minimum;  /* LS_CLI_INTEGER: the smallest allowed */
-    const char *help; /* may have several lines */
+    size_t offset;       /* of its place in the command's values */
+    int64_t minimum;     /* LS_CLI_INTEGER: the smallest allowed */
+    const char *help;    /* may have several lines */
+    const char *choices; /* (optional) what its value may be, for completion: words with a space
+                          * between; FILE: or a file; SOURCES: the kinds of sources of data */
 };
 
 /* A row of a table whose value is `member` of the struct `type`. */
 #define LS_CLI_ROW(kind, name, argument, type, member, minimum, help)                              \
     {                                                                                              \
-        name, argument, kind, offsetof(type, member), minimum, help                                \
+        name, argument, kind, offsetof(type, member), minimum, help, NULL                          \
+    }
+
+/* A row for a text that is one of some words, its `choices`. */
+#define LS_CLI_CHOICE(name, argument, type, member, choices, help)                                 \
+    {                                                                                              \
+        name, argument, LS_CLI_TEXT, offsetof(type, member), 0, help, choices                      \
     }
 
 /* Rows that several commands have. `note` is a literal that goes on behind the help. */
@@ -53,16 +61,16 @@ struct ls_cli_option {
                "workers that compute; default: the cores that this process may\n"                  \
                "use" note)
 #define LS_CLI_ISA(type, member)                                                                   \
-    LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", type, member, 0,                                        \
-               "pin the instruction set: generic, sse41, avx2, avx512, avx512_bf16, amx\n"         \
-               "(avx512 and what these have for BF16); default: best")
+    LS_CLI_CHOICE("isa", "NAME", type, member, "generic sse41 avx2 avx512 avx512_bf16 amx",        \
+                  "pin the instruction set: generic, sse41, avx2, avx512, avx512_bf16, amx\n"      \
+                  "(avx512 and what these have for BF16); default: best")
 #define LS_CLI_DEVICE(type, member)                                                                \
-    LS_CLI_ROW(LS_CLI_TEXT, "device", "NAME", type, member, 0,                                     \
-               "what computes: one of those that lockstep --version lists; default: cpu")
+    LS_CLI_CHOICE("device", "NAME", type, member, "cpu reference",                                 \
+                  "what computes: one of those that lockstep --version lists; default: cpu")
 #define LS_CLI_MAP(type, member)                                                                   \
-    LS_CLI_ROW(LS_CLI_TEXT, "map", "MAP", type, member, 0,                                         \
-               "names of weights of another program: gpt2, bert, vit, torchvision, or\n"           \
-               "a file (docs/weights.md)")
+    LS_CLI_CHOICE("map", "MAP", type, member, "gpt2 bert vit torchvision FILE",                    \
+                  "names of weights of another program: gpt2, bert, vit, torchvision, or\n"        \
+                  "a file (docs/weights.md)")
 #define LS_CLI_JSON(type, member)                                                                  \
     LS_CLI_ROW(LS_CLI_FLAG, "json", NULL, type, member, 0, "one JSON object instead")
 
@@ -77,8 +85,10 @@ struct ls_cli_command {
     /* Arguments that are no options: where they go, how many. */
     size_t arguments; /* offset of a struct ls_cli_list; unused if at most 0 are allowed */
     size_t arguments_min, arguments_max;
-    const char *arguments_name; /* "INPUTS" */
-    const char *example;        /* lines of examples and what they do */
+    const char *arguments_name;    /* "INPUTS" */
+    const char *arguments_choices; /* (optional) as an option's; COMMANDS: those of the program.
+                                    * Without it arguments are completed as files */
+    const char *example;           /* lines of examples and what they do */
     /* Sets defaults in zeroed values (optional), and does the work; the result is the exit code. */
     void (*defaults)(void *values);
     int (*run)(const void *values);

@@ -36,8 +36,16 @@ const struct ls_cli_command *const ls_cli_commands[] = {&ls_cli_command_train,
                                                         &ls_cli_command_list,
                                                         &ls_cli_command_diff,
                                                         &ls_cli_command_report,
+                                                        &ls_cli_command_plot,
+                                                        &ls_cli_command_completion,
                                                         &ls_cli_command_help,
                                                         NULL};
+
+const char ls_cli_exit_codes[] =
+    "0 ok, 1 internal, 2 usage, 3 definition, 4 data, 5 weights or snapshot,\n"
+    "6 diverged, 7 out of memory or disk, 8 verify or the ranks of a job found a\n"
+    "difference, 9 another rank of the job failed or is not heard of, 75 stopped by a\n"
+    "signal with a snapshot to resume from";
 
 void ls_cli_overview(void)
 {
@@ -54,10 +62,8 @@ void ls_cli_overview(void)
          "--plugin FILE, also several times: a shared object with layer types of its own.\n\n"
          "example:\n"
          "  lockstep train --solver lenet_solver.prototxt\n\n"
-         "exit codes: 0 ok, 1 internal, 2 usage, 3 definition, 4 data, 5 weights or snapshot,\n"
-         "6 diverged, 7 out of memory or disk, 8 verify or the ranks of a job found a\n"
-         "difference, 9 another rank of the job failed or is not heard of, 75 stopped by a\n"
-         "signal with a snapshot to resume from");
+         "exit codes:");
+    puts(ls_cli_exit_codes);
 }
 
 void ls_cli_version(void)

@@ -14,8 +14,8 @@ struct ls_cli_source_values {
 };
 
 #define LS_CLI_SOURCE_OPTIONS(type, member)                                                        \
-    LS_CLI_ROW(LS_CLI_TEXT, "backend", "KIND", type, member.backend, 0,                            \
-               "the kind of source; 'lockstep help sources' lists them"),                          \
+    LS_CLI_CHOICE("backend", "KIND", type, member.backend, "SOURCES",                              \
+                  "the kind of source; 'lockstep help sources' lists them"),                       \
         LS_CLI_ROW(LS_CLI_LIST, "source", "PATH", type, member.source, 0,                          \
                    "a file or folder; may be given several times where the kind allows it"),       \
         LS_CLI_ROW(LS_CLI_TEXT, "label-source", "FILE", type, member.label_source, 0,              \

@@ -64,6 +64,13 @@ int ls_terminal_width(FILE *stream)
     return size.ws_col;
 }
 
+int ls_terminal_height(FILE *stream)
+{
+    struct winsize size;
+    int fd = fileno(stream);
+    return fd >= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
 enum ls_colours ls_terminal_colours(FILE *stream)
 {
     const char *none = getenv("NO_COLOR"), *depth = getenv("COLORTERM");
@@ -140,4 +147,15 @@ void ls_text_cut(const char *text, int columns, char *out, size_t size)
     }
     memcpy(out, text, end);
     out[end] = '\0';
+}
+
+bool ls_terminal_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL && value[0] != '\0')
+            return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;
+    }
+    return false;
 }

@@ -11,6 +11,11 @@ bool ls_terminal(FILE *stream);
 
 /* Columns of the terminal behind a stream; 80 where it does not say or is none. */
 int ls_terminal_width(FILE *stream);
+/* Its lines; 0 where it does not say or is none. */
+int ls_terminal_height(FILE *stream);
+
+/* Whether the environment says that text is UTF-8. */
+bool ls_terminal_utf8(void);
 
 enum ls_colours {
     LS_COLOURS_NONE, /* no terminal, or NO_COLOR is set */

@@ -25,6 +25,10 @@ libdir=$(pkg-config --variable=libdir lockstep)
 for name in caffe caffe.bin convert_imageset device_query; do
     [ "$(readlink "$work/moved/bin/$name")" = lockstep ] || fail "there is no link $name"
 done
+for file in man/man1/lockstep.1 man/man1/lockstep-train.1 fish/vendor_completions.d/lockstep.fish \
+    bash-completion/completions/lockstep zsh/vendor-completions/_lockstep; do
+    [ -s "$work/moved/share/$file" ] || fail "$file is not installed"
+done
 "$work/moved/bin/caffe" -version | grep -q '^caffe version' || fail "caffe -version"
 
 cat >"$work/user.c" <<'C'
