@@ -19,6 +19,8 @@ void lockstep_onnx_options_init(struct lockstep_onnx_options *options)
     *options = (struct lockstep_onnx_options){.struct_size = sizeof *options};
 }
 
+enum { CHANNELS_MAX = 16 }; /* of a picture, whose means are told */
+
 /* What an export needs while it lasts. */
 struct export
 {
@@ -27,8 +29,9 @@ struct export
     struct ls_graph *graph; /* as it is built; the net's own has what its plan put in */
     struct ls_value **outputs;
     size_t output_count;
-    float **copies; /* by parameter: weights that do not lie in Caffe's order; NULL: not yet */
-    float *mean;    /* of pictures */
+    float **copies;    /* by parameter: weights that do not lie in Caffe's order; NULL: not yet */
+    float *mean;       /* of pictures */
+    bool mean_picture; /* the definition names a file of it */
     struct ls_onnx_preprocessing preprocessing;
 };
 
@@ -115,7 +118,7 @@ static int cut_mean(struct export *export, struct ls_error *error)
     return 0;
 }
 
-/* Of a net whose data are not there: what its definition says of them. */
+/* What the definition says, without looking at files that it names. */
 static int find_definition(struct export *export, struct ls_error *error)
 {
     const struct ls_definition *definition;
@@ -126,12 +129,12 @@ static int find_definition(struct export *export, struct ls_error *error)
     export->preprocessing.scale = param->scale;
     export->preprocessing.mean = param->n_mean_value > 0 ? param->mean_value : NULL;
     export->preprocessing.mean_count = param->n_mean_value;
+    export->mean_picture = param->mean_file != NULL;
     if ((param->mean_file == NULL && !param->standardize) || !export->options->preprocessing)
         return 0;
     return ls_fail(error, LOCKSTEP_DEFINITION, definition->file,
                    "use the deploy form of the net, or leave --with-preprocessing out",
-                   "the mean picture, or standardizing, of data that are not there cannot be part "
-                   "of the model");
+                   "the mean picture, or standardizing, of these data cannot be part of the model");
 }
 
 static int find_preprocessing(struct export *export, struct ls_error *error)
@@ -140,15 +143,13 @@ static int find_preprocessing(struct export *export, struct ls_error *error)
     int64_t input[3];
     lockstep_model_input_shape(model, input);
     export->preprocessing.scale = 1;
-    if (input[0] == 0)
+    if (!export->options->preprocessing || input[0] == 0 || input[0] > CHANNELS_MAX)
         return find_definition(export, error);
-    if (input[0] > 16) /* it is no picture */
-        return 0;
     if (model->transform.scale == 0)
         LS_TRY(ls_model_init_transform(model, error));
     const struct ls_transform *transform = &model->transform;
     export->preprocessing.scale = transform->scale;
-    if (transform->standardize && export->options->preprocessing)
+    if (transform->standardize)
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
                        "leave --with-preprocessing out, and standardize pictures yourself",
                        "standardized pictures are none that mean and scale make");
@@ -167,7 +168,7 @@ static void note_preprocessing(const struct export *export, struct ls_onnx_write
     const struct ls_onnx_preprocessing *p = &export->preprocessing;
     struct ls_text text = {0};
     char number[32];
-    for (size_t i = 0; i < p->mean_count && p->mean_count <= 16; i++) {
+    for (size_t i = 0; i < p->mean_count && p->mean_count <= CHANNELS_MAX; i++) {
         ls_format_float(number, p->mean[i]);
         ls_text_format(&text, "%s%s", i > 0 ? "," : "", number);
     }
@@ -175,7 +176,7 @@ static void note_preprocessing(const struct export *export, struct ls_onnx_write
                  export->options->preprocessing ? "part of the model" : "left to the caller");
     if (text.data != NULL)
         ls_onnx_note(writer, "lockstep.mean_value", text.data);
-    else if (p->mean != NULL)
+    else if (p->mean != NULL || export->mean_picture)
         ls_onnx_note(writer, "lockstep.mean_value", "a picture");
     ls_format_float(number, p->scale);
     ls_onnx_note(writer, "lockstep.scale", number);

@@ -180,7 +180,7 @@ def check(path, random):
         kind = {"tensor(float)": "f4", "tensor(int32)": "i4"}[value.type]
         feeds[value.name] = numbers.astype(kind)
         axis = next((i for i, d in enumerate(value.shape) if isinstance(d, str)),
-                    1 if value.name in said else 0)
+                    1 if re.search(f'top: "{value.name}".*sample_axis: 1', text) else 0)
         samples[value.name] = np.moveaxis(feeds[value.name], axis, 0)
     if whole:  # a net that mixes the samples of a batch predicts for batches
         samples, count = {name: feed[None] for name, feed in feeds.items()}, 1
@@ -189,7 +189,8 @@ def check(path, random):
     lockstep.lockstep_model_free(handle)
     output = session.get_outputs()[0]
     theirs = session.run([output.name], feeds)[0]
-    axis = next((i for i, d in enumerate(output.shape) if isinstance(d, str)), 0)
+    axis = next((i for i, d in enumerate(output.shape) if isinstance(d, str)),
+                1 if "sample_axis: 1" in text else 0)
     theirs = (theirs if whole else np.moveaxis(theirs, axis, 0)).reshape(count, -1)
     assert np.isfinite(theirs).all() and np.ptp(theirs) > 0, f"{name}: outputs say nothing"
     worst = np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-30)
