@@ -24,6 +24,7 @@
 #include "lockstep/data.h"
 #include "lockstep/files.h"
 #include "lockstep/generate.h"
+#include "lockstep/import.h"
 #include "lockstep/job.h"
 #include "lockstep/log.h"
 #include "lockstep/model.h"

@@ -22,6 +22,7 @@ extern const struct ls_cli_command ls_cli_command_check_plugin;
 extern const struct ls_cli_command ls_cli_command_convert;
 extern const struct ls_cli_command ls_cli_command_convert_weights;
 extern const struct ls_cli_command ls_cli_command_export;
+extern const struct ls_cli_command ls_cli_command_import;
 extern const struct ls_cli_command ls_cli_command_mean;
 extern const struct ls_cli_command ls_cli_command_tokenize;
 extern const struct ls_cli_command ls_cli_command_prune;

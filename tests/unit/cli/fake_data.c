@@ -147,6 +147,25 @@ int lockstep_convert_weight_names(const char *from, const char *to, const char *
     return fake_answer(fake.convert_status, error);
 }
 
+void lockstep_import_options_init(struct lockstep_import_options *options)
+{
+    *options = (struct lockstep_import_options){.struct_size = sizeof *options};
+}
+
+int lockstep_import_onnx(const char *path, const char *prefix,
+                         const struct lockstep_import_options *options,
+                         void (*tell)(void *user, const char *line), void *user,
+                         struct lockstep_error *error)
+{
+    fake_note("import(%s|%s|%s|%d", path, prefix, options->loss != NULL ? options->loss : "-",
+              options->solver);
+    for (size_t i = 0; i < options->shape_count; i++)
+        fake_note("|%s", options->shapes[i]);
+    fake_note(") ");
+    tell(user, "a file");
+    return fake_answer(fake.convert_status, error);
+}
+
 void lockstep_prune_options_init(struct lockstep_prune_options *options)
 {
     *options = (struct lockstep_prune_options){.struct_size = sizeof *options};

@@ -216,6 +216,23 @@ static void test_export(void **state)
     assert_string_equal(fake.calls, "");
 }
 
+static void test_import(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("import", "m.onnx"), 0);
+    assert_string_equal(fake.calls, "import(m.onnx|imported|-|0) ");
+    assert_string_equal(out, "Wrote a file\n");
+    fake_reset();
+    fake.convert_status = LOCKSTEP_DEFINITION;
+    assert_int_equal(RUN("import", "-o", "net", "--loss", "softmax", "--solver", "--shape", "x=1,2",
+                         "--shape", "y=3", "m.onnx"),
+                     LOCKSTEP_DEFINITION);
+    assert_string_equal(fake.calls, "import(m.onnx|net|softmax|1|x=1,2|y=3) ");
+    fake_reset();
+    assert_int_equal(RUN("import"), LOCKSTEP_USAGE);
+    assert_string_equal(fake.calls, "");
+}
+
 static void test_convert_weights(void **state)
 {
     (void)state;
@@ -606,6 +623,7 @@ int main(void)
         TEST(test_list),
         TEST(test_prune),
         TEST(test_export),
+        TEST(test_import),
         TEST(test_convert_weights),
         TEST(test_predict_text),
         TEST(test_predict_json),

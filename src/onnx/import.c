@@ -1,0 +1,410 @@
+/* Import: the model as a whole.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "onnx/import.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "onnx/importer.h"
+#include "schema/binary.h"
+
+struct ls_onnx_memory {
+    struct ls_definition *model;
+    struct ls_arena *arena;
+};
+
+static const struct ls_onnx_operator *const operators[] = {
+    ls_onnx_read_elements, ls_onnx_read_norms,   ls_onnx_read_products,
+    ls_onnx_read_shapes,   ls_onnx_read_windows,
+};
+
+static ls_onnx_reader find_reader(const char *type)
+{
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+        for (const struct ls_onnx_operator *o = operators[i]; o->name != NULL; o++)
+            if (strcmp(o->name, type) == 0)
+                return o->read;
+    return NULL;
+}
+
+/* ---- The model's values ---------------------------------------------------------------------- */
+
+static int add_value(struct ls_importer *x, const char *name, struct ls_onnx_value **out)
+{
+    size_t at;
+    *out = NULL;
+    if (name == NULL || *name == '\0')
+        return 0;
+    if (ls_names_find(&x->names, name, &at))
+        return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL,
+                       "'%.200s' is made twice in this model", name);
+    if (!ls_names_set(&x->names, name, x->value_count))
+        return ls_import_no_memory(x);
+    *out = &x->values[x->value_count++];
+    **out = (struct ls_onnx_value){.name = name, .maker = SIZE_MAX};
+    return 0;
+}
+
+static int add_initializers(struct ls_importer *x)
+{
+    for (size_t i = 0; i < x->graph->n_initializer; i++) {
+        const Onnx__TensorProto *tensor = x->graph->initializer[i];
+        struct ls_onnx_value *value;
+        LS_TRY(add_value(x, tensor->name, &value));
+        if (value == NULL)
+            return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL,
+                           "weights number %zu have no name", i);
+        if (tensor->n_dims > LS_RANK_MAX)
+            return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL,
+                           "'%.200s' has %zu axes; at most %d are read", value->name,
+                           tensor->n_dims, LS_RANK_MAX);
+        value->shape.rank = (int)tensor->n_dims;
+        for (size_t k = 0; k < tensor->n_dims; k++)
+            value->shape.dim[k] = tensor->dims[k];
+        if (!ls_shape_valid(&value->shape, true))
+            return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL,
+                           "'%.200s' has a negative extent, or is too large", value->name);
+        value->tensor = tensor;
+        value->constant = value->learned = true;
+    }
+    return 0;
+}
+
+/* The extents that an option gives for an input: "name=1,3,224,224". */
+static bool find_shape(const struct ls_onnx_import *options, const char *name,
+                       struct ls_shape *shape)
+{
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < options->shape_count; i++) {
+        const char *at = options->shapes[i];
+        if (strncmp(at, name, length) != 0 || at[length] != '=')
+            continue;
+        at += length;
+        shape->rank = 0;
+        do {
+            char *end;
+            const long long extent = strtoll(at + 1, &end, 10);
+            if (end == at + 1 || extent < 1 || shape->rank == LS_RANK_MAX)
+                return false;
+            shape->dim[shape->rank++] = extent;
+            at = end;
+        } while (*at == ',');
+        return *at == '\0';
+    }
+    return false;
+}
+
+static int input_shape(struct ls_importer *x, const struct ls_onnx_import *options,
+                       const Onnx__ValueInfoProto *info, struct ls_shape *shape)
+{
+    const Onnx__TypeProto__Tensor *type = info->type != NULL ? info->type->tensor_type : NULL;
+    if (find_shape(options, info->name, shape))
+        return ls_shape_valid(shape, false)
+                   ? 0
+                   : ls_fail(x->error, LOCKSTEP_USAGE, "--shape", NULL, "it is too large");
+    if (type == NULL || type->shape == NULL || type->shape->n_dim > LS_RANK_MAX)
+        return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path, "give it with --shape NAME=1,3,...",
+                       "the model does not say the shape of its input '%.200s'", info->name);
+    shape->rank = (int)type->shape->n_dim;
+    for (int i = 0; i < shape->rank; i++) {
+        const Onnx__TensorShapeProto__Dimension *dim = type->shape->dim[i];
+        const bool known = dim->has_dim_value && dim->dim_value != 0;
+        if (!known && i > 0)
+            return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path,
+                           "give its extents with --shape NAME=1,3,224,224",
+                           "the model leaves axis %d of its input '%.200s' open", i, info->name);
+        shape->dim[i] = known ? dim->dim_value : 1;
+    }
+    if (!ls_shape_valid(shape, false) || shape->rank == 0)
+        return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path, NULL,
+                       "the shape of input '%.200s' has no extents, one below 1, or is too large",
+                       info->name);
+    return 0;
+}
+
+static int add_inputs(struct ls_importer *x, const struct ls_onnx_import *options)
+{
+    struct ls_onnx_net *net = x->net;
+    net->inputs = ls_arena_alloc(x->arena, x->graph->n_input + 1, sizeof *net->inputs);
+    if (net->inputs == NULL)
+        return ls_import_no_memory(x);
+    for (size_t i = 0; i < x->graph->n_input; i++) {
+        const Onnx__ValueInfoProto *info = x->graph->input[i];
+        struct ls_onnx_value *value;
+        size_t at;
+        if (info->name == NULL || *info->name == '\0')
+            return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL, "input %zu has no name", i);
+        if (ls_names_find(&x->names, info->name, &at))
+            continue; /* weights are named among the inputs by old models */
+        LS_TRY(add_value(x, info->name, &value));
+        if (value == NULL)
+            return LOCKSTEP_WEIGHTS; /* has a name: see above */
+        LS_TRY(input_shape(x, options, info, &value->shape));
+        char *name = ls_arena_copy_string(x->arena, info->name);
+        if (name == NULL)
+            return ls_import_no_memory(x);
+        for (char *c = name; *c != '\0'; c++)
+            if (!(*c >= '0' && *c <= '9') && !((*c | 32) >= 'a' && (*c | 32) <= 'z'))
+                *c = '_';
+        size_t taken;
+        if (ls_names_find(&x->layers, name, &taken))
+            return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path, NULL,
+                           "two inputs would both be called '%.200s'", name);
+        if (!ls_names_set(&x->layers, name, 0))
+            return ls_import_no_memory(x);
+        value->top = name;
+        net->inputs[net->input_count++] = (struct ls_onnx_input){name, value->shape};
+    }
+    return 0;
+}
+
+/* Values of nodes, and who reads what. A node's inputs must have been made before it: so there are
+ * no circles. */
+static int add_nodes(struct ls_importer *x)
+{
+    const Onnx__GraphProto *graph = x->graph;
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const Onnx__NodeProto *node = graph->node[i];
+        size_t at;
+        if (node->op_type == NULL)
+            return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL, "node %zu has no operator",
+                           i);
+        for (size_t k = 0; k < node->n_input; k++) {
+            if (*node->input[k] == '\0')
+                continue;
+            if (!ls_names_find(&x->names, node->input[k], &at))
+                return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL,
+                               "node %zu (%.60s) reads '%.200s', which nothing before it makes", i,
+                               node->op_type, node->input[k]);
+            x->values[at].uses++;
+            x->values[at].user = i;
+        }
+        for (size_t k = 0; k < node->n_output; k++) {
+            struct ls_onnx_value *value;
+            LS_TRY(add_value(x, node->output[k], &value));
+            if (value != NULL)
+                value->maker = i;
+        }
+    }
+    for (size_t i = 0; i < graph->n_output; i++) {
+        size_t at;
+        const char *name = graph->output[i]->name;
+        if (name == NULL || !ls_names_find(&x->names, name, &at))
+            return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL,
+                           "nothing makes the model's output '%.200s'", name != NULL ? name : "");
+        x->values[at].uses++;
+        x->values[at].user = SIZE_MAX;
+    }
+    return 0;
+}
+
+static int find_values(struct ls_importer *x, const struct ls_onnx_import *options)
+{
+    size_t count = x->graph->n_initializer + x->graph->n_input;
+    for (size_t i = 0; i < x->graph->n_node; i++)
+        count += x->graph->node[i]->n_output;
+    x->values = ls_arena_alloc(x->arena, count + 1, sizeof *x->values);
+    x->plan = ls_arena_alloc(x->arena, x->graph->n_node + 1, sizeof *x->plan);
+    if (x->values == NULL || x->plan == NULL)
+        return ls_import_no_memory(x);
+    LS_TRY(add_initializers(x));
+    LS_TRY(add_inputs(x, options));
+    return add_nodes(x);
+}
+
+/* ---- Operators that have no equivalent ------------------------------------------------------- */
+
+static bool is_standard(const Onnx__NodeProto *node)
+{
+    return node->domain == NULL || *node->domain == '\0' || strcmp(node->domain, "ai.onnx") == 0;
+}
+
+/* All of them, each with the first nodes that have it. */
+static int refuse_unknown(struct ls_importer *x)
+{
+    int status = 0;
+    for (size_t i = 0; i < x->graph->n_node; i++) {
+        const Onnx__NodeProto *node = x->graph->node[i];
+        size_t seen;
+        if (is_standard(node) && (find_reader(node->op_type) != NULL ||
+                                  ls_import_folds(node->op_type) || x->plan[i].fate != 0))
+            continue;
+        bool first = true;
+        for (size_t k = 0; k < i && first; k++)
+            first = strcmp(x->graph->node[k]->op_type, node->op_type) != 0 ||
+                    is_standard(x->graph->node[k]) != is_standard(node);
+        if (!first)
+            continue;
+        seen = 0;
+        struct ls_text where = {0};
+        for (size_t k = i; k < x->graph->n_node; k++) {
+            const Onnx__NodeProto *other = x->graph->node[k];
+            if (strcmp(other->op_type, node->op_type) != 0 || seen++ >= 5)
+                continue;
+            if (other->name != NULL && *other->name != '\0')
+                ls_text_format(&where, "%s'%.60s'", seen > 1 ? ", " : "", other->name);
+            else
+                ls_text_format(&where, "%snumber %zu", seen > 1 ? ", " : "", k);
+        }
+        status = ls_fail(x->error, LOCKSTEP_DEFINITION, x->path,
+                         strcmp(node->op_type, "If") == 0 || strcmp(node->op_type, "Loop") == 0 ||
+                                 strcmp(node->op_type, "Scan") == 0
+                             ? "export a model without branches and loops that depend on data"
+                             : NULL,
+                         "the operator %s%s%.60s has no equivalent; nodes: %s%s",
+                         is_standard(node) ? "" : node->domain, is_standard(node) ? "" : ".",
+                         node->op_type, where.data != NULL ? where.data : "",
+                         seen > 5 ? " and others" : "");
+        ls_text_free(&where);
+    }
+    return status;
+}
+
+static int check_versions(struct ls_importer *x, const Onnx__ModelProto *model)
+{
+    for (size_t i = 0; i < model->n_opset_import; i++) {
+        const Onnx__OperatorSetIdProto *set = model->opset_import[i];
+        if (set->domain == NULL || *set->domain == '\0' || strcmp(set->domain, "ai.onnx") == 0)
+            x->opset = set->version;
+    }
+    if (x->opset >= LS_ONNX_IMPORT_MIN && x->opset <= LS_ONNX_IMPORT_MAX)
+        return 0;
+    return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path,
+                   "export it again with another opset_version",
+                   "the model's operators are of version %lld; %d to %d are read",
+                   (long long)x->opset, LS_ONNX_IMPORT_MIN, LS_ONNX_IMPORT_MAX);
+}
+
+/* ---- Node by node ---------------------------------------------------------------------------- */
+
+static void break_outputs(struct ls_importer *x)
+{
+    for (size_t k = 0; k < x->node->n_output; k++) {
+        struct ls_onnx_value *value = ls_import_output(x, (int)k);
+        if (value != NULL)
+            value->broken = value->top == NULL && !value->constant;
+    }
+}
+
+static int read_node(struct ls_importer *x)
+{
+    bool constant = true;
+    for (size_t k = 0; k < x->node->n_input; k++) {
+        const struct ls_onnx_value *value = ls_import_input(x, (int)k);
+        if (value != NULL && value->broken) {
+            break_outputs(x);
+            return 0;
+        }
+        constant = constant && (value == NULL || value->constant);
+    }
+    if (x->plan[x->index].fate == LS_ONNX_INSIDE)
+        return 0;
+    if (x->plan[x->index].fate != LS_ONNX_AS_IT_IS)
+        return ls_import_read_pattern(x);
+    bool done = false;
+    if (constant || strcmp(x->node->op_type, "Shape") == 0 || strcmp(x->node->op_type, "Size") == 0)
+        LS_TRY(ls_import_fold(x, &done));
+    if (done)
+        return 0;
+    ls_onnx_reader reader = find_reader(x->node->op_type);
+    if (reader == NULL)
+        return ls_import_cannot(x, NULL,
+                                constant ? "it cannot be worked out"
+                                         : "what it does depends on the model's input");
+    return reader(x);
+}
+
+/* What one node was refused for is told, and nodes that depend on it are passed over. */
+static int read_nodes(struct ls_importer *x)
+{
+    int status = 0;
+    for (x->index = 0; x->index < x->graph->n_node; x->index++) {
+        x->node = x->graph->node[x->index];
+        x->status = 0;
+        x->wanted = NULL;
+        const int failed = read_node(x);
+        if (failed != 0 && failed != LOCKSTEP_DEFINITION)
+            return failed;
+        if (failed != 0)
+            break_outputs(x);
+        status = failed != 0 ? failed : status;
+        if (x->net->layers.failed)
+            return ls_import_no_memory(x);
+    }
+    return status;
+}
+
+static int find_output(struct ls_importer *x)
+{
+    size_t at;
+    if (x->graph->n_output == 0 || !ls_names_find(&x->names, x->graph->output[0]->name, &at) ||
+        x->values[at].top == NULL)
+        return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path, NULL,
+                       "the model's output does not depend on its input");
+    const struct ls_onnx_value *value = &x->values[at];
+    x->net->output = value->top;
+    x->net->output_shape = value->shape;
+    x->net->scores = value->scores;
+    x->net->softmax_begin = value->begin;
+    x->net->softmax_last = value->scores != NULL && value->end == x->net->layers.length;
+    return 0;
+}
+
+static int import_graph(struct ls_importer *x, const Onnx__ModelProto *model,
+                        const struct ls_onnx_import *options)
+{
+    if (model->graph == NULL || model->graph->n_node == 0)
+        return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL,
+                       "there is no graph of nodes in this file; is it an ONNX model?");
+    x->graph = model->graph;
+    LS_TRY(check_versions(x, model));
+    LS_TRY(find_values(x, options));
+    LS_TRY(ls_import_find_patterns(x));
+    LS_TRY(refuse_unknown(x));
+    LS_TRY(read_nodes(x));
+    return find_output(x);
+}
+
+void ls_onnx_net_free(struct ls_onnx_net *net)
+{
+    ls_text_free(&net->layers);
+    ls_free(net->weights);
+    if (net->memory != NULL) {
+        ls_definition_free(net->memory->model);
+        ls_arena_free(net->memory->arena);
+        ls_free(net->memory);
+    }
+    *net = (struct ls_onnx_net){0};
+}
+
+int ls_onnx_import(const char *path, const struct ls_onnx_import *options, struct ls_onnx_net *net,
+                   struct ls_error *error)
+{
+    char *bytes;
+    size_t size;
+    *net = (struct ls_onnx_net){0};
+    net->memory = ls_alloc(1, sizeof *net->memory);
+    if (net->memory == NULL)
+        return ls_fail_memory(error, "an ONNX model");
+    int status = ls_file_read(path, INT32_MAX, LOCKSTEP_WEIGHTS, &bytes, &size, error);
+    if (status == 0) {
+        status = ls_binary_read(path, bytes, size, &onnx__model_proto__descriptor, LOCKSTEP_WEIGHTS,
+                                &net->memory->model, error);
+        ls_free(bytes);
+    }
+    if (status == 0 && (net->memory->arena = ls_arena_new(SIZE_MAX / 2)) == NULL)
+        status = ls_fail_memory(error, "an ONNX model");
+    if (status == 0) {
+        struct ls_importer x = {
+            .path = path, .error = error, .arena = net->memory->arena, .net = net};
+        status = import_graph(&x, (const Onnx__ModelProto *)net->memory->model->message, options);
+        ls_names_free(&x.names);
+        ls_names_free(&x.layers);
+    }
+    if (status != 0)
+        ls_onnx_net_free(net);
+    return status;
+}

@@ -1,0 +1,475 @@
+/* Import: other shapes, orders and parts of the same numbers; means and sums along axes.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "onnx/importer.h"
+
+static int reshape(struct ls_importer *x, const struct ls_onnx_value *in, const struct ls_shape *to)
+{
+    if (to->rank == 0 || !ls_shape_valid(to, false) ||
+        ls_shape_size(to) != ls_shape_size(&in->shape))
+        return ls_import_cannot(x, NULL, "its shape has not as many numbers as its input");
+    if (ls_shape_equal(&in->shape, to))
+        return ls_import_hand_on(x, in, 0);
+    return ls_import_result(x, 0, ls_import_reshaped(x, in->top, &in->shape, to), to);
+}
+
+static int read_reshape(struct ls_importer *x)
+{
+    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    const int64_t *dims;
+    int64_t count, rest = -1, size = 1;
+    struct ls_shape to = {0};
+    if (in == NULL)
+        return x->status;
+    LS_TRY(ls_import_integers(x, "shape", 1, &dims, &count));
+    if (count < 1 || count > LS_RANK_MAX)
+        return ls_import_cannot(x, NULL, "a shape of 1 to %d axes is read", LS_RANK_MAX);
+    const bool zero = ls_import_integer(x, "allowzero", 0) != 0;
+    to.rank = (int)count;
+    for (int i = 0; i < to.rank; i++) {
+        to.dim[i] = dims[i] == 0 && !zero && i < in->shape.rank ? in->shape.dim[i] : dims[i];
+        if (to.dim[i] == -1 && rest < 0)
+            rest = i;
+        else if (to.dim[i] < 1 || to.dim[i] > ls_shape_size(&in->shape) / size)
+            return ls_import_cannot(x, NULL, "extent %d of its shape is %lld", i,
+                                    (long long)dims[i]);
+        else
+            size *= to.dim[i];
+    }
+    if (rest >= 0)
+        to.dim[rest] = ls_shape_size(&in->shape) / size;
+    return reshape(x, in, &to);
+}
+
+static int read_flatten(struct ls_importer *x)
+{
+    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    if (in == NULL)
+        return x->status;
+    const int64_t axis = ls_import_integer(x, "axis", 1);
+    const int64_t at = axis < 0 ? axis + in->shape.rank : axis;
+    if (at < 1 || at > in->shape.rank)
+        return ls_import_cannot(x, NULL, "axis %lld is none behind the samples", (long long)axis);
+    const struct ls_shape to = {.rank = 2,
+                                .dim = {ls_shape_count(&in->shape, 0, (int)at),
+                                        ls_shape_count(&in->shape, (int)at, in->shape.rank)}};
+    if (at != 1 || ls_shape_equal(&in->shape, &to))
+        return reshape(x, in, &to);
+    return ls_import_result(x, 0, LS_LAYER(x, "Flatten", in->top, "%s", ""), &to);
+}
+
+/* Which of `rank` axes are named by an attribute or an input; `all` where none are. */
+static int read_axes(struct ls_importer *x, int index, int rank, bool all,
+                     bool marked[LS_RANK_MAX + 1])
+{
+    const int64_t *axes;
+    int64_t count;
+    memset(marked, 0, LS_RANK_MAX * sizeof *marked);
+    LS_TRY(ls_import_integers(x, "axes", index, &axes, &count));
+    for (int i = 0; count <= 0 && i < rank; i++)
+        marked[i] = all;
+    for (int64_t i = 0; i < count; i++) {
+        const int axis = ls_import_axis(x, axes[i], rank);
+        if (axis < 0)
+            return x->status;
+        marked[axis] = true;
+    }
+    return 0;
+}
+
+static int read_squeeze(struct ls_importer *x)
+{
+    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    bool gone[LS_RANK_MAX + 1];
+    struct ls_shape to = {0};
+    if (in == NULL)
+        return x->status;
+    LS_TRY(read_axes(x, 1, in->shape.rank, false, gone));
+    const bool named = ls_import_attribute(x, "axes") != NULL || ls_import_input(x, 1) != NULL;
+    for (int i = 0; i < in->shape.rank; i++) {
+        if (gone[i] && in->shape.dim[i] != 1)
+            return ls_import_cannot(x, NULL, "axis %d is not of extent 1", i);
+        if (named ? !gone[i] : in->shape.dim[i] != 1)
+            to.dim[to.rank++] = in->shape.dim[i];
+    }
+    return reshape(x, in, &to);
+}
+
+static int read_unsqueeze(struct ls_importer *x)
+{
+    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    const int64_t *axes;
+    int64_t count;
+    bool more[LS_RANK_MAX + 1];
+    if (in == NULL)
+        return x->status;
+    LS_TRY(ls_import_integers(x, "axes", 1, &axes, &count));
+    if (count < 1 || in->shape.rank + count > LS_RANK_MAX)
+        return ls_import_cannot(x, NULL, "at most %d axes are read", LS_RANK_MAX);
+    struct ls_shape to = {.rank = in->shape.rank + (int)count};
+    LS_TRY(read_axes(x, 1, to.rank, false, more));
+    for (int i = 0, from = 0; i < to.rank; i++) {
+        if (!more[i] && from == in->shape.rank)
+            return ls_import_cannot(x, NULL, "an axis is named twice");
+        to.dim[i] = more[i] ? 1 : in->shape.dim[from++];
+    }
+    return reshape(x, in, &to);
+}
+
+static int read_transpose(struct ls_importer *x)
+{
+    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    const int64_t *perm;
+    int64_t count;
+    int order[LS_RANK_MAX];
+    bool seen[LS_RANK_MAX] = {false};
+    if (in == NULL)
+        return x->status;
+    LS_TRY(ls_import_integers(x, "perm", -1, &perm, &count));
+    if (count >= 0 && count != in->shape.rank)
+        return ls_import_cannot(x, NULL, "perm does not fit its input");
+    struct ls_shape to = in->shape;
+    for (int i = 0; i < to.rank; i++) {
+        order[i] = count < 0 ? to.rank - 1 - i : ls_import_axis(x, perm[i], to.rank);
+        if (order[i] < 0 || seen[order[i]])
+            return ls_import_cannot(x, NULL, "perm is no order of its axes");
+        seen[order[i]] = true;
+        to.dim[i] = in->shape.dim[order[i]];
+    }
+    const char *top = ls_import_permuted(x, in->top, order, to.rank);
+    return ls_import_result(x, 0, top, &to);
+}
+
+static int read_concat(struct ls_importer *x)
+{
+    enum { MOST = 512 };
+    const char *tops[MOST];
+    const size_t count = x->node->n_input;
+    struct ls_onnx_value *first = ls_import_blob(x, 0);
+    if (first == NULL)
+        return x->status;
+    const int axis = ls_import_axis(x, ls_import_integer(x, "axis", 0), first->shape.rank);
+    if (axis < 0 || count > MOST)
+        return axis < 0 ? x->status : ls_import_cannot(x, NULL, "it has more than %d inputs", MOST);
+    struct ls_shape out = first->shape;
+    out.dim[axis] = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct ls_onnx_value *value = ls_import_blob(x, (int)i);
+        if (value == NULL)
+            return x->status;
+        struct ls_shape other = value->shape;
+        if (other.rank == out.rank)
+            other.dim[axis] = first->shape.dim[axis];
+        if (!ls_shape_equal(&other, &first->shape))
+            return ls_import_cannot(x, NULL, "the shapes of its inputs do not fit each other");
+        tops[i] = value->top;
+        out.dim[axis] += value->shape.dim[axis];
+    }
+    if (count == 1)
+        return ls_import_hand_on(x, first, 0);
+    return ls_import_result(
+        x, 0, ls_import_layer(x, "Concat", tops, count, "concat_param { axis: %d }", axis), &out);
+}
+
+/* Cuts a blob along an axis at `points`; parts that nothing reads are silenced. */
+static int cut(struct ls_importer *x, const struct ls_onnx_value *in, int axis,
+               const int64_t *points, size_t count, const bool *wanted, const char **tops)
+{
+    struct ls_text text = {0};
+    ls_text_format(&text, "slice_param { axis: %d ", axis);
+    for (size_t i = 0; i < count; i++)
+        ls_text_format(&text, "slice_point: %lld ", (long long)points[i]);
+    ls_text_add(&text, "}");
+    int status = text.failed
+                     ? ls_import_no_memory(x)
+                     : ls_import_layer_tops(x, "Slice", in->top, count + 1, tops, text.data);
+    ls_text_free(&text);
+    for (size_t i = 0; i <= count && status == 0; i++)
+        if (!wanted[i])
+            ls_text_format(
+                &x->net->layers,
+                "layer {\n  name: \"%s.unused\"\n  type: \"Silence\"\n  bottom: \"%s\"\n}\n",
+                tops[i], tops[i]);
+    return status;
+}
+
+/* The part from `begin` to `end` along an axis. */
+static const char *part_of(struct ls_importer *x, const struct ls_onnx_value *in, int axis,
+                           int64_t begin, int64_t end)
+{
+    int64_t points[2];
+    bool wanted[3] = {false};
+    const char *tops[3] = {NULL};
+    size_t count = 0;
+    if (begin > 0)
+        points[count++] = begin;
+    const size_t index = count;
+    if (end < in->shape.dim[axis])
+        points[count++] = end;
+    wanted[index] = true;
+    if (count == 0)
+        return in->top;
+    return cut(x, in, axis, points, count, wanted, tops) == 0 ? tops[index] : NULL;
+}
+
+static int read_split(struct ls_importer *x)
+{
+    enum { MOST = 32 };
+    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    const int64_t *sizes;
+    int64_t count, points[MOST], at = 0;
+    const char *tops[MOST];
+    bool wanted[MOST];
+    const size_t parts = x->node->n_output;
+    if (in == NULL)
+        return x->status;
+    const int axis = ls_import_axis(x, ls_import_integer(x, "axis", 0), in->shape.rank);
+    if (axis < 0)
+        return x->status;
+    LS_TRY(ls_import_integers(x, "split", 1, &sizes, &count));
+    if (parts < 1 || parts > MOST || (count >= 0 && (size_t)count != parts))
+        return ls_import_cannot(x, NULL, "1 to %d parts are read, each with its size", MOST);
+    const int64_t extent = in->shape.dim[axis];
+    const int64_t each = (extent + (int64_t)parts - 1) / (int64_t)parts;
+    int64_t size[MOST];
+    for (size_t i = 0; i < parts; i++) {
+        size[i] = count >= 0 ? sizes[i] : each < extent - at ? each : extent - at;
+        if (size[i] < 1 || size[i] > extent - at)
+            return ls_import_cannot(x, NULL, "its parts are not as large as its input together");
+        at += size[i];
+        points[i] = at;
+        const struct ls_onnx_value *out = ls_import_output(x, (int)i);
+        wanted[i] = out != NULL && out->uses > 0;
+    }
+    if (at != extent)
+        return ls_import_cannot(x, NULL, "its parts are not as large as its input together");
+    if (parts == 1)
+        return ls_import_hand_on(x, in, 0);
+    LS_TRY(cut(x, in, axis, points, parts - 1, wanted, tops));
+    for (size_t i = 0; i < parts; i++) {
+        struct ls_shape out = in->shape;
+        out.dim[axis] = size[i];
+        LS_TRY(ls_import_result(x, (int)i, tops[i], &out));
+    }
+    return 0;
+}
+
+static int64_t within(int64_t number, int64_t extent)
+{
+    number = number < 0 ? (number < -extent ? 0 : number + extent) : number;
+    return number > extent ? extent : number;
+}
+
+static int read_slice(struct ls_importer *x)
+{
+    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    const int64_t *starts, *ends, *axes, *steps;
+    int64_t count, end_count, axis_count, step_count;
+    if (in == NULL)
+        return x->status;
+    LS_TRY(ls_import_integers(x, "starts", 1, &starts, &count));
+    LS_TRY(ls_import_integers(x, "ends", 2, &ends, &end_count));
+    LS_TRY(ls_import_integers(x, "axes", 3, &axes, &axis_count));
+    LS_TRY(ls_import_integers(x, "steps", 4, &steps, &step_count));
+    if (count < 1 || end_count != count || (axis_count >= 0 && axis_count != count) ||
+        (step_count >= 0 && step_count != count) || count > in->shape.rank)
+        return ls_import_cannot(x, NULL, "starts, ends, axes and steps do not fit each other");
+    struct ls_onnx_value now = *in;
+    for (int64_t i = 0; i < count; i++) {
+        const int axis = ls_import_axis(x, axis_count >= 0 ? axes[i] : i, in->shape.rank);
+        if (axis < 0)
+            return x->status;
+        if (step_count >= 0 && steps[i] != 1)
+            return ls_import_cannot(x, NULL, "steps other than 1 have no equivalent");
+        const int64_t extent = now.shape.dim[axis];
+        const int64_t begin = within(starts[i], extent), end = within(ends[i], extent);
+        if (begin >= end)
+            return ls_import_cannot(x, NULL, "it leaves nothing");
+        now.top = part_of(x, &now, axis, begin, end);
+        if (now.top == NULL)
+            return x->status;
+        now.shape.dim[axis] = end - begin;
+    }
+    return ls_import_result(x, 0, now.top, &now.shape);
+}
+
+/* Rows of weights by number. */
+static int read_embedding(struct ls_importer *x)
+{
+    struct ls_onnx_value *weight = ls_import_constant(x, 0), *in = ls_import_blob(x, 1);
+    if (weight == NULL || in == NULL)
+        return x->status;
+    if (weight->shape.rank != 2 || ls_import_integer(x, "axis", 0) != 0 || weight->integers ||
+        weight->shape.dim[0] >= INT32_MAX || weight->shape.dim[1] >= INT32_MAX ||
+        in->shape.rank == LS_RANK_MAX)
+        return ls_import_cannot(x, NULL, "numbers that the input chooses must be rows of a matrix");
+    ls_import_call(x, weight);
+    const char *top = LS_LAYER(x, "Embed", in->top,
+                               "embed_param { input_dim: %lld num_output: %lld bias_term: false }",
+                               (long long)weight->shape.dim[0], (long long)weight->shape.dim[1]);
+    LS_TRY(ls_import_weight(x, top, "weight", weight->name, &weight->shape,
+                            ls_import_reals_of(x, weight)));
+    struct ls_shape out = in->shape;
+    out.dim[out.rank++] = weight->shape.dim[1];
+    return ls_import_result(x, 0, top, &out);
+}
+
+static int read_gather(struct ls_importer *x)
+{
+    const struct ls_onnx_value *data = ls_import_input(x, 0);
+    if (data != NULL && data->constant)
+        return read_embedding(x);
+    struct ls_onnx_value *in = ls_import_blob(x, 0), *index = ls_import_constant(x, 1);
+    if (in == NULL || index == NULL)
+        return x->status;
+    const int axis = ls_import_axis(x, ls_import_integer(x, "axis", 0), in->shape.rank);
+    if (axis < 0)
+        return x->status;
+    if (!index->integers || ls_shape_size(&index->shape) != 1 || index->shape.rank > 1)
+        return ls_import_cannot(x, NULL, "of a blob one place can be taken, not several");
+    const int64_t extent = in->shape.dim[axis];
+    const int64_t at = index->wholes[0] + (index->wholes[0] < 0 ? extent : 0);
+    if (at < 0 || at >= extent)
+        return ls_import_cannot(x, NULL, "there is no place %lld", (long long)index->wholes[0]);
+    const char *top = part_of(x, in, axis, at, at + 1);
+    struct ls_shape kept = in->shape, out = {0};
+    kept.dim[axis] = 1;
+    for (int i = 0; i < kept.rank; i++)
+        if (i != axis || index->shape.rank == 1)
+            out.dim[out.rank++] = kept.dim[i];
+    if (out.rank == 0)
+        return ls_import_cannot(x, NULL, "nothing but a number would be left");
+    return ls_import_result(x, 0, ls_import_reshaped(x, top, &kept, &out), &out);
+}
+
+static int read_pad(struct ls_importer *x)
+{
+    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    const int64_t *pads;
+    int64_t count;
+    double value;
+    if (in == NULL)
+        return x->status;
+    LS_TRY(ls_import_integers(x, "pads", 1, &pads, &count));
+    LS_TRY(ls_import_number(x, "value", 2, 0, &value));
+    if (ls_import_input(x, 3) != NULL || count != 2 * (int64_t)in->shape.rank)
+        return ls_import_cannot(x, NULL, "pads must be two numbers for each axis, without axes");
+    const char *mode = ls_import_text_is(x, "mode", "constant", true)   ? "CONSTANT"
+                       : ls_import_text_is(x, "mode", "reflect", false) ? "REFLECT"
+                       : ls_import_text_is(x, "mode", "edge", false)    ? "EDGE"
+                                                                        : NULL;
+    if (mode == NULL)
+        return ls_import_cannot(x, NULL, "its mode has no equivalent");
+    char text[512], number[32];
+    int length = 0;
+    struct ls_shape out = in->shape;
+    ls_format_float(number, (float)value);
+    for (int i = 0; i < out.rank; i++) {
+        const int64_t before = pads[i], after = pads[out.rank + i];
+        if (before < 0 || after < 0 || before >= INT32_MAX || after >= INT32_MAX)
+            return ls_import_cannot(x, NULL, "pads are out of range");
+        if (before != 0 || after != 0)
+            length += snprintf(text + length, sizeof text - (size_t)length,
+                               "axis: %d before: %lld after: %lld ", i, (long long)before,
+                               (long long)after);
+        out.dim[i] += before + after;
+    }
+    if (length == 0)
+        return ls_import_hand_on(x, in, 0);
+    const bool given = strcmp(mode, "CONSTANT") == 0 && value != 0;
+    return ls_import_result(x, 0,
+                            LS_LAYER(x, "Pad", in->top, "pad_param { %smode: %s %s%s }", text, mode,
+                                     given ? "value: " : "", given ? number : ""),
+                            &out);
+}
+
+/* Means or sums along axes: those are put last, and taken together. */
+static int reduce(struct ls_importer *x, const char *operation, int index)
+{
+    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    bool gone[LS_RANK_MAX + 1];
+    int order[LS_RANK_MAX], kept = 0, at = 0;
+    if (in == NULL)
+        return x->status;
+    const int rank = in->shape.rank;
+    LS_TRY(read_axes(x, index, rank, true, gone));
+    if (gone[0])
+        return ls_import_cannot(x, NULL, "it would mix the samples of a batch");
+    const bool keeps = ls_import_integer(x, "keepdims", 1) != 0;
+    struct ls_shape left = {0}, out = {0};
+    for (int i = 0; i < rank; i++)
+        if (!gone[i]) {
+            order[at++] = i;
+            left.dim[left.rank++] = in->shape.dim[i];
+        }
+    kept = at;
+    for (int i = 0; i < rank; i++) {
+        if (gone[i])
+            order[at++] = i;
+        if (!gone[i] || keeps)
+            out.dim[out.rank++] = gone[i] ? 1 : in->shape.dim[i];
+    }
+    if (kept == rank)
+        return ls_import_hand_on(x, in, 0);
+    const char *top;
+    if (rank == 4 && kept == 2 && gone[2] && gone[3] && strcmp(operation, "MEAN") == 0) {
+        top = LS_LAYER(x, "Pooling", in->top, "pooling_param { pool: AVE global_pooling: true }");
+        left.rank = 4;
+        left.dim[2] = left.dim[3] = 1;
+    } else {
+        top = LS_LAYER(x, "Reduction", ls_import_permuted(x, in->top, order, rank),
+                       "reduction_param { operation: %s axis: %d }", operation, kept);
+    }
+    return ls_import_result(x, 0, ls_import_reshaped(x, top, &left, &out), &out);
+}
+
+static int read_reduce_mean(struct ls_importer *x)
+{
+    return reduce(x, "MEAN", x->opset < 18 ? -1 : 1);
+}
+
+static int read_reduce_sum(struct ls_importer *x)
+{
+    return reduce(x, "SUM", x->opset < 13 ? -1 : 1);
+}
+
+static int read_identity(struct ls_importer *x)
+{
+    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    return in == NULL ? x->status : ls_import_hand_on(x, in, 0);
+}
+
+/* Numbers that a layer computes are fp32; an input of whole numbers is read as it is. */
+static int read_cast(struct ls_importer *x)
+{
+    enum ls_dtype type;
+    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    if (in == NULL)
+        return x->status;
+    if (!ls_onnx_type((int32_t)ls_import_integer(x, "to", 0), &type))
+        return ls_import_cannot(x, NULL, "its type is none that is read");
+    const bool real = type == LS_F32 || type == LS_F64 || type == LS_F16 || type == LS_BF16;
+    if (!real && in->maker != SIZE_MAX)
+        return ls_import_cannot(x, NULL, "a blob cannot be cut down to whole numbers");
+    return ls_import_hand_on(x, in, 0);
+}
+
+const struct ls_onnx_operator ls_onnx_read_shapes[] = {
+    {"Cast", read_cast},
+    {"Concat", read_concat},
+    {"Flatten", read_flatten},
+    {"Gather", read_gather},
+    {"Identity", read_identity},
+    {"Pad", read_pad},
+    {"ReduceMean", read_reduce_mean},
+    {"ReduceSum", read_reduce_sum},
+    {"Reshape", read_reshape},
+    {"Slice", read_slice},
+    {"Split", read_split},
+    {"Squeeze", read_squeeze},
+    {"Transpose", read_transpose},
+    {"Unsqueeze", read_unsqueeze},
+    {NULL, NULL},
+};

@@ -1,0 +1,158 @@
+/* What the functions that import nodes share; for the files import*.c alone.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ONNX_IMPORTER_H
+#define LS_ONNX_IMPORTER_H
+
+#include "base/names.h"
+#include "onnx/import.h"
+#include "onnx/tensor.h"
+
+enum { LS_ONNX_NODE_INPUTS = 4096 };
+
+/* A value of the model: a constant with its numbers, or a blob of the net. */
+struct ls_onnx_value {
+    const char *name;
+    struct ls_shape shape;
+    const Onnx__TensorProto *tensor; /* a constant of the file whose numbers are not read yet */
+    bool constant;
+    bool learned;  /* a weight of the model, and nothing that was worked out */
+    bool integers; /* a constant's numbers are whole */
+    const float *reals;
+    const int64_t *wholes;
+    const char *top;    /* the blob */
+    const char *scores; /* of a softmax: what it reads */
+    size_t begin, end;  /* where the layers of a softmax stand in the text */
+    bool broken;        /* a node before it was refused */
+    size_t uses;        /* how many nodes and outputs read it */
+    size_t user;        /* the last node that does */
+    size_t maker;       /* the node that makes it; SIZE_MAX: none does */
+};
+
+/* What a pattern has decided of a node. */
+enum ls_onnx_fate {
+    LS_ONNX_AS_IT_IS,
+    LS_ONNX_INSIDE, /* a part of what a later node stands for: nothing to do */
+    LS_ONNX_GELU,   /* the last node of a pattern; `pattern_in` is what it reads */
+    LS_ONNX_LAYER_NORM,
+    LS_ONNX_SAME /* has been done by an earlier node: hands on its input */
+};
+
+struct ls_onnx_plan {
+    enum ls_onnx_fate fate;
+    size_t in;           /* value */
+    size_t factor, bias; /* values of a layer norm; SIZE_MAX: none */
+    double eps;
+    int axis;
+};
+
+struct ls_importer {
+    const char *path;
+    const Onnx__GraphProto *graph;
+    int64_t opset;
+    struct ls_error *error;
+    struct ls_arena *arena;
+    struct ls_onnx_net *net;
+    struct ls_onnx_value *values;
+    size_t value_count;
+    struct ls_names names;       /* of values */
+    struct ls_onnx_plan *plan;   /* by node */
+    struct ls_names layers;      /* names that are taken */
+    const Onnx__NodeProto *node; /* at hand */
+    size_t index;                /* of it */
+    const char *wanted;          /* what the next layer should be called; NULL: as the node */
+    struct ls_onnx_array *owned; /* of tensors whose numbers do not lie in the message */
+    size_t owned_count;
+    size_t folded; /* bytes of constants that were worked out */
+    size_t weight_room;
+    int status;
+};
+
+typedef int (*ls_onnx_reader)(struct ls_importer *x);
+struct ls_onnx_operator {
+    const char *name;
+    ls_onnx_reader read;
+};
+/* By file, ended by a NULL. */
+extern const struct ls_onnx_operator ls_onnx_read_products[], ls_onnx_read_windows[],
+    ls_onnx_read_elements[], ls_onnx_read_shapes[], ls_onnx_read_norms[];
+
+/* The node at hand cannot be imported, because of ...; `hint` may be NULL. */
+int ls_import_cannot(struct ls_importer *x, const char *hint, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int ls_import_no_memory(struct ls_importer *x);
+
+/* Attributes of the node at hand. */
+const Onnx__AttributeProto *ls_import_attribute(const struct ls_importer *x, const char *name);
+int64_t ls_import_integer(const struct ls_importer *x, const char *name, int64_t otherwise);
+float ls_import_real(const struct ls_importer *x, const char *name, float otherwise);
+/* Whether an attribute is that text; `otherwise` where it is not there. */
+bool ls_import_text_is(const struct ls_importer *x, const char *name, const char *text,
+                       bool otherwise);
+
+/* Integers that are an attribute or (index >= 0) a constant input. *count is -1 where they are
+ * neither. A failure is that they are no constant. */
+int ls_import_integers(struct ls_importer *x, const char *name, int index, const int64_t **out,
+                       int64_t *count);
+/* One number, likewise. */
+int ls_import_number(struct ls_importer *x, const char *name, int index, double otherwise,
+                     double *out);
+/* The axis of an attribute within `rank`; -1 after a failure. */
+int ls_import_axis(struct ls_importer *x, int64_t axis, int rank);
+
+/* The node's inputs and outputs; NULL: absent. */
+struct ls_onnx_value *ls_import_input(const struct ls_importer *x, int index);
+struct ls_onnx_value *ls_import_output(const struct ls_importer *x, int index);
+/* Input `index`, which must be a blob, or a constant (whose numbers are read). NULL after a
+ * failure. */
+struct ls_onnx_value *ls_import_blob(struct ls_importer *x, int index);
+struct ls_onnx_value *ls_import_constant(struct ls_importer *x, int index);
+/* Reads the numbers of a constant; as fp32 numbers, whatever they are. */
+int ls_import_numbers_of(struct ls_importer *x, struct ls_onnx_value *value);
+const float *ls_import_reals_of(struct ls_importer *x, struct ls_onnx_value *value);
+/* New numbers of the arena's; NULL after a failure. */
+float *ls_import_new_reals(struct ls_importer *x, int64_t count);
+
+/* Says what an output is. */
+int ls_import_result(struct ls_importer *x, int index, const char *top,
+                     const struct ls_shape *shape);
+/* A value that is another. */
+int ls_import_hand_on(struct ls_importer *x, const struct ls_onnx_value *from, int index);
+
+/* Adds a layer with one top, which is its name, and returns that; NULL after a failure. The format
+ * gives what stands behind its tops: "concat_param { axis: 1 }". */
+const char *ls_import_layer(struct ls_importer *x, const char *type, const char *const *bottoms,
+                            size_t count, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+#define LS_LAYER(x, type, bottom, ...)                                                             \
+    ls_import_layer(x, type, (const char *const[]){bottom}, 1, __VA_ARGS__)
+#define LS_LAYER2(x, type, first, second, ...)                                                     \
+    ls_import_layer(x, type, (const char *const[]){first, second}, 2, __VA_ARGS__)
+/* The same with several tops. */
+int ls_import_layer_tops(struct ls_importer *x, const char *type, const char *bottom, size_t count,
+                         const char **tops, const char *parameters);
+/* Adds a weight of that layer. */
+int ls_import_weight(struct ls_importer *x, const char *layer, const char *blob, const char *from,
+                     const struct ls_shape *shape, const float *numbers);
+/* The next layer is called as this weight is, without ".weight". */
+void ls_import_call(struct ls_importer *x, const struct ls_onnx_value *weight);
+
+/* A blob under another shape of as many numbers. */
+const char *ls_import_reshaped(struct ls_importer *x, const char *top, const struct ls_shape *from,
+                               const struct ls_shape *to);
+/* A blob whose axes are in another order. */
+const char *ls_import_permuted(struct ls_importer *x, const char *top, const int *order, int rank);
+/* power(scale x + shift). */
+const char *ls_import_power(struct ls_importer *x, const char *top, double power, double scale,
+                            double shift);
+
+/* Shapes of two values laid over each other; false: they do not fit. */
+bool ls_import_broadcast(const struct ls_shape *a, const struct ls_shape *b, struct ls_shape *out);
+
+/* Works out the node at hand, whose inputs are constants; *done says whether it could. */
+int ls_import_fold(struct ls_importer *x, bool *done);
+bool ls_import_folds(const char *type);
+/* Finds groups of nodes that one layer stands for. */
+int ls_import_find_patterns(struct ls_importer *x);
+int ls_import_read_pattern(struct ls_importer *x);
+
+#endif
