@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "lockstep/job.h"
+#include "lockstep/net.h"
 #include "lockstep/report.h"
 
 #ifdef __cplusplus
@@ -104,12 +105,15 @@ LOCKSTEP_API int lockstep_trainer_hash(struct lockstep_trainer *trainer, uint64_
 LOCKSTEP_API int64_t lockstep_trainer_chain(const struct lockstep_trainer *trainer,
                                             uint64_t *weights, uint64_t *chain, int64_t *begin);
 
-/* Runs test net `index` over its data; the outputs belong to the trainer, until the next call. With
- * weight_average it tests the averages in place of the weights; where a failure keeps it from
- * bringing the weights back, the trainer refuses further updates, tests and snapshots. */
+/* Runs test net `index` (of lockstep_trainer_test_count) over its data; the outputs belong to the
+ * trainer, until the next call. With weight_average it tests the averages in place of the weights;
+ * where a failure keeps it from bringing the weights back, the trainer refuses further updates,
+ * tests and snapshots. */
 LOCKSTEP_API int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
                                            const struct lockstep_output **outputs, size_t *count,
                                            struct lockstep_error *error);
+
+LOCKSTEP_API size_t lockstep_trainer_test_count(const struct lockstep_trainer *trainer);
 
 /* Writes a snapshot to `path` (NULL: "<prefix>_iter_<N>.safetensors"). */
 LOCKSTEP_API int lockstep_trainer_snapshot(struct lockstep_trainer *trainer, const char *path,
@@ -127,6 +131,10 @@ LOCKSTEP_API const char *lockstep_trainer_parameter_name(const struct lockstep_t
                                                          size_t index);
 LOCKSTEP_API size_t lockstep_trainer_parameter_size(const struct lockstep_trainer *trainer,
                                                     size_t index); /* elements */
+/* Its extents in Caffe's order, to the first of `extent`; returns how many, 0 without a parameter.
+ */
+LOCKSTEP_API int lockstep_trainer_parameter_shape(const struct lockstep_trainer *trainer,
+                                                  size_t index, int64_t extent[LOCKSTEP_AXES_MAX]);
 /* Copies a parameter out of or into the trainer, in Caffe's order of elements. `data` has `size`
  * elements, as many as the parameter (else LOCKSTEP_USAGE). Moving averages of weights stay. */
 LOCKSTEP_API int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer,

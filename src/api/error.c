@@ -43,6 +43,21 @@ const char *lockstep_error_text(struct lockstep_error *error)
     return error->text;
 }
 
+size_t lockstep_error_count(const struct lockstep_error *error)
+{
+    return error != NULL ? (size_t)error->inner.count : 0;
+}
+
+void lockstep_error_problem(const struct lockstep_error *error, size_t index,
+                            struct lockstep_problem *problem)
+{
+    *problem = (struct lockstep_problem){.place = "", .message = "", .hint = ""};
+    if (index >= lockstep_error_count(error))
+        return;
+    const struct ls_problem *inner = &error->inner.problems[index];
+    *problem = (struct lockstep_problem){inner->status, inner->place, inner->message, inner->hint};
+}
+
 struct ls_error *ls_api_error(struct lockstep_error *error)
 {
     if (error == NULL)

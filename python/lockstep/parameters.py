@@ -1,0 +1,57 @@
+"""Parameters by their names ("conv1.weight"), as mappings of arrays.
+SPDX-License-Identifier: BSD-2-Clause"""
+import ctypes
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional
+
+from . import _declarations as c
+from ._library import decode, library, status_of
+from .arrays import Array, Shape, Tensor, result, size_of, to_tensor
+
+
+class Arrays(Mapping[str, Array]):
+    """Arrays of a trainer or net by the names of its parameters, in the net's order. Each look is a
+    copy of what is there now: weights lie in memory as the processor likes them best. To change
+    one, assign to it: `parameters["ip.weight"] = array`."""
+
+    def __init__(self, kind: str, pointer: Callable[[], Any], read: str,
+                 write: Optional[str] = None) -> None:
+        self._pointer, self._kind = pointer, kind
+        self._read, self._write = read, write
+        count = getattr(library, f"{kind}_parameter_count")(pointer())
+        self._index: Dict[str, int] = {
+            decode(getattr(library, f"{kind}_parameter_name")(pointer(), i)): i
+            for i in range(count)}
+
+    def shape(self, name: str) -> Shape:
+        """The extents of a parameter, without reading it."""
+        extent = (ctypes.c_int64 * c.LOCKSTEP_AXES_MAX)()
+        rank = getattr(library, f"{self._kind}_parameter_shape")(
+            self._pointer(), self._index[name], extent)
+        return tuple(extent[:rank])
+
+    def tensor(self, name: str) -> Tensor:
+        """A copy, also where NumPy is installed."""
+        made = Tensor(self.shape(name))
+        status_of(self._read, self._pointer(), self._index[name], made.pointer, made.size)
+        return made
+
+    def __getitem__(self, name: str) -> Array:
+        return result(self.tensor(name))
+
+    def __setitem__(self, name: str, values: Any) -> None:
+        if self._write is None:
+            raise TypeError("these arrays cannot be changed")
+        shape = self.shape(name)
+        given = to_tensor(values)
+        if given.shape != shape and not (given.size == size_of(shape) and given.ndim == 1):
+            raise ValueError(f"{name} has the shape {shape}, not {given.shape}")
+        status_of(self._write, self._pointer(), self._index[name], given.pointer, given.size)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{name}: {self.shape(name)}" for name in self) + "}"

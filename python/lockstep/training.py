@@ -1,0 +1,275 @@
+"""Training: a Trainer, and train(), which is one from beginning to end.
+SPDX-License-Identifier: BSD-2-Clause"""
+import ctypes
+import os
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Type, Union
+
+from . import _declarations as c
+from ._calls import Calls, Listener
+from ._library import Handle, create, decode, encode, library, status_of, strings
+from .events import Display, Event, Output, Tested, Update, Written, outputs_of
+from .parameters import Arrays
+
+Path = Union[str, "os.PathLike[str]"]
+Settings = Union[None, Mapping[str, Any], Iterable[str]]
+
+
+def _setting(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    return f"{name}={value}"
+
+
+def settings_list(settings: Settings) -> List[str]:
+    """{"base_lr": 0.1} or ["base_lr=0.1"], as --set has it."""
+    if settings is None:
+        return []
+    if isinstance(settings, Mapping):
+        return [_setting(name, value) for name, value in settings.items()]
+    return [str(item) for item in settings]
+
+
+class Solver:
+    """A solver with its nets, read and checked: what a Trainer trains."""
+
+    def __init__(self, path: Path, *, set: Settings = None) -> None:
+        given = settings_list(set)
+        self.path = os.fspath(path)
+        self._handle = Handle(create("lockstep_solver_load", encode(path), strings(given),
+                                     len(given)), "lockstep_solver_free")
+
+    @property
+    def pointer(self) -> ctypes.c_void_p:
+        return self._handle.get("solver")
+
+    def use_dummy_data(self, inputs: Iterable[str] = (), *, all: bool = False,
+                       tell: Optional[Callable[[str], Any]] = None) -> None:
+        """Random data in place of those that are not there (or of `all`). `inputs` are shapes with
+        the batch, as "data=10,3,224,224". Before a trainer is made."""
+        told: List[str] = []
+        options = c.lockstep_dummy_options()
+        library.lockstep_dummy_options_init(ctypes.byref(options))
+        items = list(inputs)
+        kept = strings(items)
+        options.inputs = ctypes.cast(kept, type(options.inputs))
+        options.input_count, options.all = len(items), int(all)
+        callback = dict(options._fields_)["tell"](lambda _user, line: told.append(decode(line)))
+        options.tell = callback
+        status_of("lockstep_solver_use_dummy_data", self.pointer, ctypes.byref(options))
+        for line in told if tell is not None else ():
+            tell(line)  # type: ignore[misc]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a training came to."""
+
+    iteration: int
+    loss: float  #: of the last update's data
+    snapshot: Optional[str]  #: the last one that was written
+    tests: Dict[int, Dict[str, Output]]  #: outputs of the last test, by test net
+    history: Tuple[Update, ...] = ()  #: one for each `display`; pandas.DataFrame(map(vars, ...))
+
+    def __getitem__(self, name: str) -> float:
+        """The (first) value of an output of the last test: result["accuracy"]."""
+        for outputs in self.tests.values():
+            if name in outputs:
+                return outputs[name].value
+        raise KeyError(name)
+
+
+class Trainer:
+    """A training that is driven step by step.
+
+        trainer = lockstep.Trainer("solver.prototxt", workers=8)
+        trainer.step(100)
+        print(trainer.loss, trainer.parameters["conv1.weight"].mean())
+
+    solver: a solver prototxt, or a Solver. set: fields of it, {"base_lr": 0.1}. workers: 0 for one a
+    core; the trained bits do not depend on it. weights: files to start from. resume: a snapshot, or
+    "auto". on_event: called with every event (lockstep.events); a callback that raises stops the
+    training, and what it raised is raised again. The other options are those of struct
+    lockstep_train_options in lockstep/train.h.
+
+    One thread at a time uses a trainer; other threads of the program go on meanwhile."""
+
+    def __init__(self, solver: Union[Path, Solver], *, set: Settings = None, workers: int = 0,
+                 weights: Optional[Path] = None, map: Optional[Path] = None,
+                 resume: Optional[Path] = None, snapshot_prefix: Optional[Path] = None,
+                 memory: int = 0, isa: Optional[str] = None, device: Optional[str] = None,
+                 audit: float = 0.0, overwrite: bool = False, snapshot_required: bool = False,
+                 allow_other_numerics: bool = False,
+                 on_event: Union[None, Listener, Iterable[Listener]] = None) -> None:
+        if not isinstance(solver, Solver):
+            solver = Solver(solver, set=set)
+        elif set is not None:
+            raise TypeError("`set` is for a solver that is read here: give it to Solver()")
+        self.solver = solver
+        self._calls = Calls()
+        self._tests: Dict[int, Dict[str, Output]] = {}
+        self._history: List[Update] = []
+        self._snapshot: Optional[str] = None
+        self.add_listener(self._note)
+        for listener in (on_event,) if callable(on_event) else on_event or ():
+            self.add_listener(listener)
+        options = c.lockstep_train_options()
+        library.lockstep_train_options_init(ctypes.byref(options))
+        options.workers, options.memory, options.audit = workers, memory, audit
+        options.isa, options.device = encode(isa), encode(device)
+        options.weights, options.map = encode(weights), encode(map)
+        options.resume, options.snapshot_prefix = encode(resume), encode(snapshot_prefix)
+        options.overwrite, options.snapshot_required = int(overwrite), int(snapshot_required)
+        options.allow_other_numerics = int(allow_other_numerics)
+        options.callbacks = self._calls.struct()
+        with self._calls:
+            self._handle = Handle(create("lockstep_trainer_create", solver.pointer,
+                                         ctypes.byref(options)), "lockstep_trainer_free")
+        self._parameters = Arrays("lockstep_trainer", self._get, "lockstep_trainer_read_parameter",
+                                  "lockstep_trainer_write_parameter")
+        self._gradients = Arrays("lockstep_trainer", self._get, "lockstep_trainer_read_gradient")
+
+    def _get(self) -> ctypes.c_void_p:
+        return self._handle.get("trainer")
+
+    def add_listener(self, listener: Listener) -> None:
+        """Another function that is called with every event."""
+        self._calls.listeners.append(listener)
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Display):
+            self._history.append(event)
+        elif isinstance(event, Tested):
+            self._tests[event.test_net] = event.outputs
+        elif isinstance(event, Written):
+            self._snapshot = event.path
+
+    # ---- Training ----
+
+    def run(self, iterations: Optional[int] = None) -> Result:
+        """The whole training: tests, displays and snapshots where the solver wants them, until
+        max_iter, or until `iterations` updates in total. Ctrl-C and stop() write a snapshot: the
+        one raises KeyboardInterrupt, the other returns."""
+        with self._calls:
+            status_of("lockstep_trainer_run", self._get(),
+                      -1 if iterations is None else iterations, allowed=(c.LOCKSTEP_STOPPED,))
+        return self.result()
+
+    def step(self, count: int = 1) -> float:
+        """`count` updates and nothing else: no tests, no events. Returns the loss of the last
+        one. Ctrl-C between two of them writes a snapshot and raises KeyboardInterrupt."""
+        if count < 0:
+            raise ValueError("a negative number of updates")
+        interrupted = True
+        try:
+            with self._calls:
+                for _ in range(count):
+                    status_of("lockstep_trainer_step", self._get(), 1)
+                    if self._calls.stopping:
+                        break
+            interrupted = False
+        finally:
+            if interrupted and self._calls.last_interrupted:
+                self.snapshot()
+        return self.loss
+
+    def stop(self) -> None:
+        """Ends run() after the update at hand, with a snapshot. For callbacks and other threads."""
+        self._calls.ask(c.LOCKSTEP_SNAPSHOT_AND_STOP)
+
+    def evaluate(self, index: int = 0) -> Dict[str, Output]:
+        """Runs test net `index` over its data: its outputs by name."""
+        outputs = ctypes.POINTER(c.lockstep_output)()
+        count = ctypes.c_size_t()
+        with self._calls:
+            status_of("lockstep_trainer_evaluate", self._get(), index, ctypes.byref(outputs),
+                      ctypes.byref(count))
+        return outputs_of(outputs, count.value)
+
+    def snapshot(self, path: Optional[Path] = None) -> Optional[str]:
+        """Writes a snapshot, to `path` or where the solver says; where it is."""
+        with self._calls:
+            status_of("lockstep_trainer_snapshot", self._get(), encode(path))
+        if path is not None:
+            self._snapshot = os.fspath(path)
+        return self._snapshot
+
+    # ---- What it has ----
+
+    @property
+    def iteration(self) -> int:
+        """Updates done so far."""
+        return int(library.lockstep_trainer_iteration(self._get()))
+
+    @property
+    def loss(self) -> float:
+        """Of the last update's data."""
+        return float(library.lockstep_trainer_loss(self._get()))
+
+    @property
+    def test_count(self) -> int:
+        """Test nets."""
+        return int(library.lockstep_trainer_test_count(self._get()))
+
+    @property
+    def parameters(self) -> Arrays:
+        """Weights by name; assigning to one changes it."""
+        return self._parameters
+
+    @property
+    def gradients(self) -> Arrays:
+        """Of the last update's data loss, by the names of the parameters, before clipping and
+        decay."""
+        return self._gradients
+
+    def hash(self) -> int:
+        """Of all weights as they are now: the same for the same bits."""
+        value = ctypes.c_uint64()
+        status_of("lockstep_trainer_hash", self._get(), ctypes.byref(value))
+        return value.value
+
+    def result(self) -> Result:
+        """What it has come to so far."""
+        return Result(self.iteration, self.loss, self._snapshot, dict(self._tests),
+                      tuple(self._history))
+
+    # ---- Its end ----
+
+    def close(self) -> None:
+        """Frees its memory and its threads. Also done when nothing refers to it any more."""
+        self._handle.close()
+
+    def __enter__(self) -> "Trainer":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+
+def train(solver: Union[Path, Solver], *, iterations: Optional[int] = None,
+          on_update: Optional[Callable[[Update], Any]] = None,
+          on_display: Optional[Callable[[Display], Any]] = None,
+          on_test: Optional[Callable[[Tested], Any]] = None,
+          on_event: Union[None, Listener, Iterable[Listener]] = None,
+          **options: Any) -> Result:
+    """Trains as `lockstep train` does, to the same bits, and returns what came of it.
+
+        result = lockstep.train("solver.prototxt", workers=8, set={"base_lr": 0.02})
+        print(result["accuracy"], result.snapshot)
+
+    on_update, on_display and on_test are called with these events alone, on_event with all; the
+    other options are those of Trainer."""
+    listeners = [on_event] if callable(on_event) else list(on_event or ())
+
+    def choose(event: Event) -> None:
+        if on_update is not None and type(event) is Update:
+            on_update(event)
+        elif on_display is not None and isinstance(event, Display):
+            on_display(event)
+        elif on_test is not None and isinstance(event, Tested):
+            on_test(event)
+
+    with Trainer(solver, on_event=[choose] + listeners, **options) as trainer:
+        return trainer.run(iterations)
