@@ -42,19 +42,6 @@ LOCKSTEP_API int lockstep_error_status(const struct lockstep_error *error);
 /* All problems, one a line: "net.prototxt:12:5: message. hint: ...". "" without any. The text
  * belongs to `error`, until it is used again. */
 LOCKSTEP_API const char *lockstep_error_text(struct lockstep_error *error);
-/* One of those problems. */
-struct lockstep_problem {
-    int status;          /* enum lockstep_status */
-    const char *place;   /* "net.prototxt:12:5", "layer 'conv1'", a file; "" where there is none */
-    const char *message; /* a sentence without a full stop */
-    const char *hint;    /* what to do about it; "" */
-};
-/* How many problems there are to look at. The text counts those that found no room. */
-LOCKSTEP_API size_t lockstep_error_count(const struct lockstep_error *error);
-/* Problem `index`, whose strings belong to `error` until it is used again; empty where there is
- * none. */
-LOCKSTEP_API void lockstep_error_problem(const struct lockstep_error *error, size_t index,
-                                         struct lockstep_problem *problem);
 
 /* The version of the numerical contract (docs/numerics.md). It is raised when a bit of any trained
  * model changes on purpose, with a line in the CHANGELOG. Versions of Lockstep with the same number

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lockstep/net.h"
 #include "lockstep/report.h"
 
 #ifdef __cplusplus
@@ -81,6 +82,32 @@ LOCKSTEP_API int lockstep_check(const struct lockstep_solver *solver,
 LOCKSTEP_API int lockstep_check_model(const char *path,
                                       const struct lockstep_check_options *options,
                                       struct lockstep_error *error);
+
+/* Numbers in the program's memory that a net is trained with or tested on. */
+struct lockstep_array {
+    /* What a Data layer of backend NPY calls it, as if it were a file: `source: "train_x.npy"`. Or
+     * a top of an Input or MemoryData layer, all tops of which are arrays: "data" in the train net,
+     * "test:data" in test nets. */
+    const char *name;
+    const char *type; /* as .npy files have it: "<f4", "|u1", "<i8" ... */
+    int rank;
+    int64_t extent[LOCKSTEP_AXES_MAX]; /* records along the first axis */
+    /* All records, in C order. They stay the caller's, and stay as they are, until the solver and
+     * all that was made of it are freed. */
+    const void *data;
+    /* In place of `data`: brings record `index` to `record`, which has room for it. Asked by any
+     * thread, by several at once, in any order; for one index it brings the same bytes each time.
+     * 0: it did; anything else ends what asks for it with LOCKSTEP_DATA. */
+    int (*read)(void *user, int64_t index, void *record);
+    void *user;
+};
+/* Gives a solver arrays, before a trainer or a plan is made of it, once. An Input or MemoryData
+ * layer becomes a Data layer of backend NPY: records come in their order, and begin anew after the
+ * last. LOCKSTEP_USAGE for an array that cannot be, or that no net asks for;
+ * LOCKSTEP_DEFINITION where an array does not have the shape that a layer says. */
+LOCKSTEP_API int lockstep_solver_use_arrays(struct lockstep_solver *solver,
+                                            const struct lockstep_array *arrays, size_t count,
+                                            struct lockstep_error *error);
 
 #ifdef __cplusplus
 }

@@ -31,6 +31,7 @@
 #include "lockstep/net.h"
 #include "lockstep/observe.h"
 #include "lockstep/plan.h"
+#include "lockstep/problems.h"
 #include "lockstep/report.h"
 #include "lockstep/scaling.h"
 #include "lockstep/text.h"

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lockstep/net.h"
 #include "lockstep/report.h"
 
 #ifdef __cplusplus
@@ -89,6 +90,15 @@ LOCKSTEP_API size_t lockstep_model_input_size(const struct lockstep_model *model
 LOCKSTEP_API int lockstep_model_predict_inputs(struct lockstep_model *model,
                                                const float *const *inputs, size_t count,
                                                float *output, struct lockstep_error *error);
+/* The extents that input `index`, or what is predicted, has for one sample, and the axis that
+ * samples lie along (*axis, which may be NULL; its extent is 1, or that of a batch where a net
+ * mixes samples). Returns how many extents there are; 0: there is no such value. */
+LOCKSTEP_API int lockstep_model_input_extents(const struct lockstep_model *model, size_t index,
+                                              int64_t extent[LOCKSTEP_AXES_MAX], int *axis);
+LOCKSTEP_API int lockstep_model_output_extents(const struct lockstep_model *model,
+                                               int64_t extent[LOCKSTEP_AXES_MAX], int *axis);
+/* The blob that is predicted; NULL: there is none. */
+LOCKSTEP_API const char *lockstep_model_output_name(const struct lockstep_model *model);
 /* Reads a JPEG or PNG picture, resizes and transforms it as the test phase's data layer would, and
  * predicts: lockstep_model_output_size numbers. */
 LOCKSTEP_API int lockstep_model_predict_picture(struct lockstep_model *model, const char *path,
@@ -110,6 +120,19 @@ LOCKSTEP_API int64_t lockstep_model_sample_count(const struct lockstep_model *mo
 LOCKSTEP_API int lockstep_model_extract(struct lockstep_model *model, int64_t batches,
                                         const char *path, int64_t *records,
                                         struct lockstep_error *error);
+
+/* Parameters of the net, as lockstep_trainer_parameter_count and those behind it have them. */
+LOCKSTEP_API size_t lockstep_model_parameter_count(const struct lockstep_model *model);
+LOCKSTEP_API const char *lockstep_model_parameter_name(const struct lockstep_model *model,
+                                                       size_t index);
+LOCKSTEP_API int lockstep_model_parameter_shape(const struct lockstep_model *model, size_t index,
+                                                int64_t extent[LOCKSTEP_AXES_MAX]);
+LOCKSTEP_API int lockstep_model_read_parameter(const struct lockstep_model *model, size_t index,
+                                               float *data, size_t size,
+                                               struct lockstep_error *error);
+LOCKSTEP_API int lockstep_model_write_parameter(struct lockstep_model *model, size_t index,
+                                                const float *data, size_t size,
+                                                struct lockstep_error *error);
 
 /* Writes the model's weights: a caffemodel where `path` ends so, Caffe's HDF5 where it ends in .h5,
  * else safetensors. */

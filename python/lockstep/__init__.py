@@ -10,6 +10,7 @@ from .arrays import Tensor
 from .errors import (DataError, DefinitionError, DifferentError, DivergedError, InternalError,
                      LockstepError, LostError, Problem, ResourceError, StoppedError, UsageError,
                      WeightsError)
+from .net import Blob, Net, TestResult
 from .parameters import Arrays
 from .training import Result, Solver, Trainer, train
 
@@ -26,7 +27,7 @@ def default_workers() -> int:
     return int(_c.lockstep_default_workers())
 
 
-__all__ = ["Arrays", "DataError", "DefinitionError", "DifferentError", "DivergedError",
-           "InternalError", "LockstepError", "LostError", "Problem", "ResourceError", "Result",
-           "Solver", "StoppedError", "Tensor", "Trainer", "UsageError", "WeightsError",
+__all__ = ["Arrays", "Blob", "DataError", "DefinitionError", "DifferentError", "DivergedError",
+           "InternalError", "LockstepError", "LostError", "Net", "Problem", "ResourceError", "Result",
+           "Solver", "StoppedError", "Tensor", "TestResult", "Trainer", "UsageError", "WeightsError",
            "build_info", "default_workers", "errors", "events", "train"]

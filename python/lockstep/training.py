@@ -1,14 +1,17 @@
 """Training: a Trainer, and train(), which is one from beginning to end.
 SPDX-License-Identifier: BSD-2-Clause"""
+import contextlib
 import ctypes
 import os
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Type, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, Union
 
 from . import _declarations as c
 from ._calls import Calls, Listener
 from ._library import Handle, create, decode, encode, library, status_of, strings
+from .data import Given, named
+from .errors import LockstepError
 from .events import Display, Event, Output, Tested, Update, Written, outputs_of
 from .parameters import Arrays
 
@@ -32,13 +35,30 @@ def settings_list(settings: Settings) -> List[str]:
 
 
 class Solver:
-    """A solver with its nets, read and checked: what a Trainer trains."""
+    """A solver with its nets, read and checked: what a Trainer trains.
 
-    def __init__(self, path: Path, *, set: Settings = None) -> None:
+    set: fields of it, {"base_lr": 0.1}. arrays: NumPy's arrays in place of the .npy files that Data
+    layers of backend NPY name. data, test_data: what Input and MemoryData layers of the train net
+    and of the test nets bring, by their tops' names: arrays, or objects with a length whose items
+    are records, which are asked for from any thread as they are needed and are the same each time;
+    or a generator of batches, which is read to its end first. Arrays are not copied: leave them as
+    they are."""
+
+    def __init__(self, path: Path, *, set: Settings = None,
+                 arrays: Optional[Mapping[str, Any]] = None, data: Any = None,
+                 test_data: Any = None) -> None:
         given = settings_list(set)
         self.path = os.fspath(path)
+        self._given: List[Given] = []  # what the library reads from
+        self.raised: List[BaseException] = []  # by what brings records
         self._handle = Handle(create("lockstep_solver_load", encode(path), strings(given),
                                      len(given)), "lockstep_solver_free")
+        self._use_arrays(named(arrays, data, test_data))
+
+    def _use_arrays(self, items: List[Tuple[str, Any]]) -> None:
+        self._given = [Given(name, values, self.raised.append) for name, values in items]
+        structs = (c.lockstep_array * max(1, len(items)))(*[g.struct for g in self._given])
+        status_of("lockstep_solver_use_arrays", self.pointer, structs, len(items))
 
     @property
     def pointer(self) -> ctypes.c_void_p:
@@ -87,7 +107,8 @@ class Trainer:
         trainer.step(100)
         print(trainer.loss, trainer.parameters["conv1.weight"].mean())
 
-    solver: a solver prototxt, or a Solver. set: fields of it, {"base_lr": 0.1}. workers: 0 for one a
+    solver: a solver prototxt, or a Solver; set, arrays, data and test_data are for the former, as
+    Solver takes them. workers: 0 for one a
     core; the trained bits do not depend on it. weights: files to start from. resume: a snapshot, or
     "auto". on_event: called with every event (lockstep.events); a callback that raises stops the
     training, and what it raised is raised again. The other options are those of struct
@@ -95,17 +116,19 @@ class Trainer:
 
     One thread at a time uses a trainer; other threads of the program go on meanwhile."""
 
-    def __init__(self, solver: Union[Path, Solver], *, set: Settings = None, workers: int = 0,
-                 weights: Optional[Path] = None, map: Optional[Path] = None,
+    def __init__(self, solver: Union[Path, Solver], *, set: Settings = None,
+                 arrays: Optional[Mapping[str, Any]] = None, data: Any = None,
+                 test_data: Any = None, workers: int = 0, weights: Optional[Path] = None, map: Optional[Path] = None,
                  resume: Optional[Path] = None, snapshot_prefix: Optional[Path] = None,
                  memory: int = 0, isa: Optional[str] = None, device: Optional[str] = None,
                  audit: float = 0.0, overwrite: bool = False, snapshot_required: bool = False,
                  allow_other_numerics: bool = False,
                  on_event: Union[None, Listener, Iterable[Listener]] = None) -> None:
         if not isinstance(solver, Solver):
-            solver = Solver(solver, set=set)
-        elif set is not None:
-            raise TypeError("`set` is for a solver that is read here: give it to Solver()")
+            solver = Solver(solver, set=set, arrays=arrays, data=data, test_data=test_data)
+        elif any(given is not None for given in (set, arrays, data, test_data)):
+            raise TypeError("set, arrays and data are for a solver that is read here: give them to "
+                            "Solver()")
         self.solver = solver
         self._calls = Calls()
         self._tests: Dict[int, Dict[str, Output]] = {}
@@ -123,7 +146,7 @@ class Trainer:
         options.overwrite, options.snapshot_required = int(overwrite), int(snapshot_required)
         options.allow_other_numerics = int(allow_other_numerics)
         options.callbacks = self._calls.struct()
-        with self._calls:
+        with self._guard():
             self._handle = Handle(create("lockstep_trainer_create", solver.pointer,
                                          ctypes.byref(options)), "lockstep_trainer_free")
         self._parameters = Arrays("lockstep_trainer", self._get, "lockstep_trainer_read_parameter",
@@ -132,6 +155,19 @@ class Trainer:
 
     def _get(self) -> ctypes.c_void_p:
         return self._handle.get("trainer")
+
+    @contextlib.contextmanager
+    def _guard(self) -> Iterator[None]:
+        """Around a call that may call back: what Python raised meanwhile comes before what the
+        library says of it."""
+        self.solver.raised.clear()
+        with self._calls:
+            try:
+                yield
+            except LockstepError as failure:
+                if self.solver.raised:
+                    raise self.solver.raised[0] from failure
+                raise
 
     def add_listener(self, listener: Listener) -> None:
         """Another function that is called with every event."""
@@ -151,7 +187,7 @@ class Trainer:
         """The whole training: tests, displays and snapshots where the solver wants them, until
         max_iter, or until `iterations` updates in total. Ctrl-C and stop() write a snapshot: the
         one raises KeyboardInterrupt, the other returns."""
-        with self._calls:
+        with self._guard():
             status_of("lockstep_trainer_run", self._get(),
                       -1 if iterations is None else iterations, allowed=(c.LOCKSTEP_STOPPED,))
         return self.result()
@@ -163,7 +199,7 @@ class Trainer:
             raise ValueError("a negative number of updates")
         interrupted = True
         try:
-            with self._calls:
+            with self._guard():
                 for _ in range(count):
                     status_of("lockstep_trainer_step", self._get(), 1)
                     if self._calls.stopping:
@@ -182,14 +218,14 @@ class Trainer:
         """Runs test net `index` over its data: its outputs by name."""
         outputs = ctypes.POINTER(c.lockstep_output)()
         count = ctypes.c_size_t()
-        with self._calls:
+        with self._guard():
             status_of("lockstep_trainer_evaluate", self._get(), index, ctypes.byref(outputs),
                       ctypes.byref(count))
         return outputs_of(outputs, count.value)
 
     def snapshot(self, path: Optional[Path] = None) -> Optional[str]:
         """Writes a snapshot, to `path` or where the solver says; where it is."""
-        with self._calls:
+        with self._guard():
             status_of("lockstep_trainer_snapshot", self._get(), encode(path))
         if path is not None:
             self._snapshot = os.fspath(path)

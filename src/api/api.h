@@ -20,6 +20,7 @@ struct lockstep_error {
 /* Definitions are shared by the solver and the trainers made from it. */
 struct lockstep_solver {
     struct ls_solver_definition *definition;
+    bool has_arrays; /* lockstep_solver_use_arrays */
     _Atomic int references;
     char *text; /* made by lockstep_solver_text */
 };
@@ -33,6 +34,9 @@ struct lockstep_trainer {
 
 /* The part of a caller's error that the inside fills; cleared. NULL for NULL. */
 struct ls_error *ls_api_error(struct lockstep_error *error);
+
+/* Forgets the arrays of a solver that nothing is made of any more. */
+void ls_api_forget_arrays(const struct lockstep_solver *solver);
 
 /* The files to start from that the solver names, separated by commas; owned by the caller. NULL:
  * there are none. */

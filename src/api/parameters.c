@@ -1,33 +1,28 @@
-/* The public interface: a trainer's parameters and their gradients.
+/* The public interface: parameters of trainers and models, and gradients.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/api.h"
+#include "api/model.h"
 #include "engine/copies.h"
 #include "engine/store_views.h"
 #include "solver/trainer.h"
 
 _Static_assert((int)LOCKSTEP_AXES_MAX >= (int)LS_RANK_MAX, "all axes have room");
 
-size_t lockstep_trainer_parameter_count(const struct lockstep_trainer *trainer)
-{
-    return trainer->inner->parameters->count;
-}
+/* What both have. */
 
-const char *lockstep_trainer_parameter_name(const struct lockstep_trainer *trainer, size_t index)
+static const char *name_of(const struct ls_parameter_set *set, size_t index)
 {
-    const struct ls_parameter_set *set = trainer->inner->parameters;
     return index < set->count ? set->items[index]->name : NULL;
 }
 
-size_t lockstep_trainer_parameter_size(const struct lockstep_trainer *trainer, size_t index)
+static size_t size_of(const struct ls_parameter_set *set, size_t index)
 {
-    const struct ls_parameter_set *set = trainer->inner->parameters;
     return index < set->count ? (size_t)ls_shape_size(&set->items[index]->shape) : 0;
 }
 
-int lockstep_trainer_parameter_shape(const struct lockstep_trainer *trainer, size_t index,
-                                     int64_t extent[LOCKSTEP_AXES_MAX])
+static int shape_of(const struct ls_parameter_set *set, size_t index,
+                    int64_t extent[LOCKSTEP_AXES_MAX])
 {
-    const struct ls_parameter_set *set = trainer->inner->parameters;
     if (index >= set->count)
         return 0;
     const struct ls_shape *shape = &set->items[index]->shape;
@@ -36,16 +31,49 @@ int lockstep_trainer_parameter_shape(const struct lockstep_trainer *trainer, siz
     return shape->rank;
 }
 
-static int check_parameter(const struct lockstep_trainer *trainer, size_t index, size_t size,
+static int check_parameter(const struct ls_parameter_set *set, size_t index, size_t size,
                            struct ls_error *error)
 {
-    if (index >= trainer->inner->parameters->count)
+    if (index >= set->count)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL, "there is no parameter %zu", index);
-    size_t elements = lockstep_trainer_parameter_size(trainer, index);
+    size_t elements = size_of(set, index);
     if (size != elements)
-        return ls_fail(error, LOCKSTEP_USAGE, lockstep_trainer_parameter_name(trainer, index), NULL,
+        return ls_fail(error, LOCKSTEP_USAGE, name_of(set, index), NULL,
                        "has %zu elements, not %zu", elements, size);
     return 0;
+}
+
+static int write_parameter(const struct ls_engine *engine, struct ls_store *store, size_t index,
+                           const float *data, struct ls_error *error)
+{
+    LS_TRY(ls_store_write(store, (int)index, LS_WEIGHTS, data, error));
+    ls_thread_pool_enter(engine->pool);
+    int status = ls_store_refresh_views(store, engine->pool, error);
+    ls_thread_pool_leave(engine->pool);
+    return status;
+}
+
+/* ---- Trainers -------------------------------------------------------------------------------- */
+
+size_t lockstep_trainer_parameter_count(const struct lockstep_trainer *trainer)
+{
+    return trainer->inner->parameters->count;
+}
+
+const char *lockstep_trainer_parameter_name(const struct lockstep_trainer *trainer, size_t index)
+{
+    return name_of(trainer->inner->parameters, index);
+}
+
+size_t lockstep_trainer_parameter_size(const struct lockstep_trainer *trainer, size_t index)
+{
+    return size_of(trainer->inner->parameters, index);
+}
+
+int lockstep_trainer_parameter_shape(const struct lockstep_trainer *trainer, size_t index,
+                                     int64_t extent[LOCKSTEP_AXES_MAX])
+{
+    return shape_of(trainer->inner->parameters, index, extent);
 }
 
 int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer, size_t index,
@@ -53,7 +81,7 @@ int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer, size
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
-    LS_TRY(check_parameter(trainer, index, size, inner));
+    LS_TRY(check_parameter(trainer->inner->parameters, index, size, inner));
     return ls_copies_read(trainer->inner->engine, (int)index, LS_WEIGHTS, data, inner);
 }
 
@@ -63,11 +91,8 @@ int lockstep_trainer_write_parameter(struct lockstep_trainer *trainer, size_t in
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     struct ls_trainer *what = trainer->inner;
-    LS_TRY(check_parameter(trainer, index, size, inner));
-    LS_TRY(ls_store_write(what->store, (int)index, LS_WEIGHTS, data, inner));
-    ls_thread_pool_enter(what->engine->pool);
-    int status = ls_store_refresh_views(what->store, what->engine->pool, inner);
-    ls_thread_pool_leave(what->engine->pool);
+    LS_TRY(check_parameter(what->parameters, index, size, inner));
+    int status = write_parameter(what->engine, what->store, index, data, inner);
     what->snapshot_at = -1;
     return status;
 }
@@ -77,6 +102,42 @@ int lockstep_trainer_read_gradient(const struct lockstep_trainer *trainer, size_
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
-    LS_TRY(check_parameter(trainer, index, size, inner));
+    LS_TRY(check_parameter(trainer->inner->parameters, index, size, inner));
     return ls_copies_read_gradient(trainer->inner->engine, (int)index, data, inner);
+}
+
+/* ---- Models ---------------------------------------------------------------------------------- */
+
+size_t lockstep_model_parameter_count(const struct lockstep_model *model)
+{
+    return model->parameters->count;
+}
+
+const char *lockstep_model_parameter_name(const struct lockstep_model *model, size_t index)
+{
+    return name_of(model->parameters, index);
+}
+
+int lockstep_model_parameter_shape(const struct lockstep_model *model, size_t index,
+                                   int64_t extent[LOCKSTEP_AXES_MAX])
+{
+    return shape_of(model->parameters, index, extent);
+}
+
+int lockstep_model_read_parameter(const struct lockstep_model *model, size_t index, float *data,
+                                  size_t size, struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    struct ls_error *inner = ls_api_error(error);
+    LS_TRY(check_parameter(model->parameters, index, size, inner));
+    return ls_copies_read(model->engine, (int)index, LS_WEIGHTS, data, inner);
+}
+
+int lockstep_model_write_parameter(struct lockstep_model *model, size_t index, const float *data,
+                                   size_t size, struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    struct ls_error *inner = ls_api_error(error);
+    LS_TRY(check_parameter(model->parameters, index, size, inner));
+    return write_parameter(model->engine, model->store, index, data, inner);
 }

@@ -238,6 +238,37 @@ void lockstep_model_input_shape(const struct lockstep_model *model, int64_t shap
             shape[at < 2 ? at++ : 2] *= input->shape.dim[i];
 }
 
+static int extents_of(const struct ls_value *value, int64_t extent[LOCKSTEP_AXES_MAX], int *axis)
+{
+    if (value == NULL)
+        return 0;
+    for (int i = 0; i < value->shape.rank; i++)
+        extent[i] = value->shape.dim[i];
+    if (axis != NULL)
+        *axis = value->sample_axis;
+    return value->shape.rank;
+}
+
+int lockstep_model_input_extents(const struct lockstep_model *model, size_t index,
+                                 int64_t extent[LOCKSTEP_AXES_MAX], int *axis)
+{
+    return index < lockstep_model_input_count(model)
+               ? extents_of(ls_prediction_input_at(model->prediction, index), extent, axis)
+               : 0;
+}
+
+int lockstep_model_output_extents(const struct lockstep_model *model,
+                                  int64_t extent[LOCKSTEP_AXES_MAX], int *axis)
+{
+    return extents_of(ls_prediction_output(model->prediction), extent, axis);
+}
+
+const char *lockstep_model_output_name(const struct lockstep_model *model)
+{
+    const struct ls_value *output = ls_prediction_output(model->prediction);
+    return output != NULL ? output->name : NULL;
+}
+
 size_t lockstep_model_output_size(const struct lockstep_model *model)
 {
     return model->output_size;

@@ -67,6 +67,7 @@ void lockstep_solver_free(struct lockstep_solver *solver)
 {
     if (solver == NULL || atomic_fetch_sub(&solver->references, 1) > 1)
         return;
+    ls_api_forget_arrays(solver);
     ls_solver_definition_free(solver->definition);
     ls_free(solver->text);
     ls_free(solver);

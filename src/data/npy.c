@@ -7,7 +7,8 @@
  * bfloat16.
  *
  * Files are views (base/guard.h); a record's bytes are copied before anything is made of them, so
- * that a file which becomes shorter is found, and never read as zeros.
+ * that a file which becomes shorter is found, and never read as zeros. In place of a file there may
+ * be an array in memory of that name (data/arrays.h).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "data/arrays.h"
 #include "data/npy_header.h"
 #include "data/source.h"
 #include "lockstep.pb-c.h"
@@ -37,9 +39,10 @@ static const struct ls_option options_table[] = {
 
 struct npy_file {
     char *path;
-    struct ls_mapping mapping;
-    size_t offset; /* of the numbers */
-    size_t record; /* bytes of one */
+    const struct ls_memory_array *array; /* NULL: a file, */
+    struct ls_mapping mapping;           /* which this is */
+    size_t offset;                       /* of the numbers */
+    size_t record;                       /* bytes of one */
 };
 
 struct npy {
@@ -71,14 +74,29 @@ static int check_size(const struct npy_file *file, const struct ls_npy_header *h
     if (!ls_multiply(ls_shape_size(&sample), (int64_t)ls_dtype_size(header->type), &bytes) ||
         !ls_multiply(bytes, header->count, &all))
         return ls_fail(error, LOCKSTEP_DATA, file->path, NULL, "has impossible extents");
+    *record = (size_t)bytes;
+    if (file->array != NULL)
+        return 0;
     size_t there = file->mapping.size - header->size;
     if ((uint64_t)all != there)
         return ls_fail(
             error, LOCKSTEP_DATA, file->path, (uint64_t)all > there ? "write it again" : NULL,
             "%s: %zu bytes of numbers where %" PRId64 " should be",
             (uint64_t)all > there ? "is cut off" : "has something behind its end", there, all);
-    *record = (size_t)bytes;
     return 0;
+}
+
+static int open_header(const char *path, struct npy_file *file, struct ls_npy_header *header,
+                       struct ls_error *error)
+{
+    if (file->array != NULL) {
+        *header = file->array->header;
+        return 0;
+    }
+    LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &file->mapping, error));
+    int status = ls_npy_header_read(path, file->mapping.data, file->mapping.size, header, error);
+    LS_TRY(ls_file_lost(&file->mapping, path, LOCKSTEP_DATA, error));
+    return status;
 }
 
 static int open_file(const char *path, struct npy_file *file, struct ls_source *source,
@@ -89,10 +107,7 @@ static int open_file(const char *path, struct npy_file *file, struct ls_source *
     file->path = ls_copy_string(path);
     if (file->path == NULL)
         return ls_fail_memory(error, "a path");
-    LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &file->mapping, error));
-    int status = ls_npy_header_read(path, file->mapping.data, file->mapping.size, &header, error);
-    LS_TRY(ls_file_lost(&file->mapping, path, LOCKSTEP_DATA, error));
-    LS_TRY(status);
+    LS_TRY(open_header(path, file, &header, error));
     if (source->tensors > 0 && header.count != source->count)
         return ls_fail(error, LOCKSTEP_DATA, path, "axis 0 counts the records, in every file",
                        "has %" PRId64 " records, but '%.200s' has %" PRId64, header.count,
@@ -115,7 +130,10 @@ static int open_npy(const struct ls_source_options *options, struct ls_source *s
         return ls_fail_memory(error, "a data source");
     for (size_t i = 0; i < files->count; i++) {
         struct npy_file *file = &npy->file[npy->files++];
-        npy->stamp = ls_mix(npy->stamp) + ls_file_stamp(files->item[i]);
+        file->array = ls_arrays_find(options->definition, files->item[i]);
+        /* While anything of an array is kept, no other one can be at its place. */
+        npy->stamp = ls_mix(npy->stamp) + (file->array != NULL ? (uint64_t)(uintptr_t)file->array
+                                                               : ls_file_stamp(files->item[i]));
         LS_TRY(open_file(files->item[i], file, source, error));
         npy->place[i] = npy->bytes;
         npy->bytes = ls_align(npy->bytes + file->record);
@@ -134,6 +152,24 @@ static void close_npy(struct ls_source *source)
     ls_free(npy);
 }
 
+/* Copies record `index` of a file or array. */
+static int read_record(const struct npy_file *file, int64_t index, unsigned char *copy,
+                       struct ls_error *error)
+{
+    const size_t at = (size_t)index * file->record;
+    if (file->array == NULL) {
+        memcpy(copy, file->mapping.data + file->offset + at, file->record);
+        return ls_file_lost(&file->mapping, file->path, LOCKSTEP_DATA, error);
+    }
+    if (file->array->data != NULL)
+        memcpy(copy, (const unsigned char *)file->array->data + at, file->record);
+    else if (file->array->read(file->array->user, index, copy) != 0)
+        return ls_fail(error, LOCKSTEP_DATA, file->path, NULL,
+                       "the program that brings its records could not bring record %" PRId64,
+                       index);
+    return 0;
+}
+
 static int read_npy(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
                     struct ls_record *record, struct ls_error *error)
 {
@@ -146,9 +182,7 @@ static int read_npy(struct ls_source_reader *reader, int64_t index, uint32_t wan
         if ((wanted & LS_TENSOR(k)) == 0)
             continue;
         unsigned char *copy = room + npy->place[k];
-        memcpy(copy, file->mapping.data + file->offset + (size_t)index * file->record,
-               file->record);
-        LS_TRY(ls_file_lost(&file->mapping, file->path, LOCKSTEP_DATA, error));
+        LS_TRY(read_record(file, index, copy, error));
         record->tensor[k].data = copy;
         record->tensor[k].hash = ls_hash_wide(copy, file->record, 0);
     }

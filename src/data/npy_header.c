@@ -145,8 +145,7 @@ static int read_dict(struct reading *r)
     return 0;
 }
 
-/* The type that NumPy calls "<f4". */
-static int find_type(const struct reading *r, enum ls_dtype *type)
+int ls_npy_type(const char *name, const char *descr, enum ls_dtype *type, struct ls_error *error)
 {
     static const struct {
         const char *name;
@@ -154,20 +153,20 @@ static int find_type(const struct reading *r, enum ls_dtype *type)
     } types[] = {{"f4", LS_F32}, {"f8", LS_F64}, {"f2", LS_F16}, {"V2", LS_BF16}, {"i1", LS_I8},
                  {"i2", LS_I16}, {"i4", LS_I32}, {"i8", LS_I64}, {"u1", LS_U8},   {"u2", LS_U16},
                  {"u4", LS_U32}, {"u8", LS_U64}, {"b1", LS_BOOL}};
-    char order = r->descr[0];
+    char order = descr[0];
     if (order == '>')
-        return ls_fail(r->error, LOCKSTEP_DATA, r->name,
+        return ls_fail(error, LOCKSTEP_DATA, name,
                        "numpy.save(file, array.astype(array.dtype.newbyteorder('<')))",
-                       "has big-endian numbers (%s)", r->descr);
+                       "has big-endian numbers (%s)", descr);
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if ((order == '<' || order == '|' || order == '=') &&
-            strcmp(r->descr + 1, types[i].name) == 0) {
+            strcmp(descr + 1, types[i].name) == 0) {
             *type = types[i].type;
             return 0;
         }
-    return ls_fail(r->error, LOCKSTEP_DATA, r->name,
+    return ls_fail(error, LOCKSTEP_DATA, name,
                    "integers and floating-point numbers are read, and booleans",
-                   "has numbers of type '%s', which is not supported", r->descr);
+                   "has numbers of type '%.24s', which is not supported", descr);
 }
 
 /* Finds the dict behind the version and the length. */
@@ -207,7 +206,7 @@ int ls_npy_header_read(const char *name, const uint8_t *bytes, size_t size,
     *header = (struct ls_npy_header){0};
     LS_TRY(find_dict(&r, bytes, size));
     LS_TRY(read_dict(&r));
-    LS_TRY(find_type(&r, &header->type));
+    LS_TRY(ls_npy_type(name, r.descr, &header->type, error));
     if (r.rank == 0)
         return ls_fail(error, LOCKSTEP_DATA, name, "axis 0 counts the records",
                        "is a single number, and not an array of records");

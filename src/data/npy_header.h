@@ -23,4 +23,7 @@ struct ls_npy_header {
 int ls_npy_header_read(const char *name, const uint8_t *bytes, size_t size,
                        struct ls_npy_header *header, struct ls_error *error);
 
+/* The type that NumPy calls "<f4"; LOCKSTEP_DATA for others. */
+int ls_npy_type(const char *name, const char *descr, enum ls_dtype *type, struct ls_error *error);
+
 #endif

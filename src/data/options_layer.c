@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "data/arrays.h"
 #include "data/options_inner.h"
 
 /* "new_height is for IMAGES and IMAGE_PAIRS" */
@@ -73,14 +74,19 @@ static int resolve(const struct reading *r, struct ls_option_field field, size_t
     if (path[0] == '\0')
         return ls_option_fail(options, field.descriptor->name, NULL, r->error, "%s is empty",
                               field.descriptor->name);
-    char *found = ls_resolve_path(path, options->definition->file);
+    const bool array = ls_arrays_find(options->definition, path) != NULL;
+    char *found = array ? ls_copy_string(path) : ls_resolve_path(path, options->definition->file);
     if (found == NULL || !LS_GROW(options->paths, options->path_count, options->path_capacity)) {
         ls_free(found);
         return ls_fail_memory(r->error, "a path");
     }
     options->paths[options->path_count++] = found;
     *out = found;
-    if (ls_file_exists(found))
+    if (array && options->type != &ls_source_npy)
+        return ls_option_fail(options, field.descriptor->name, "arrays are for backend NPY",
+                              r->error, "'%s' is an array, and not what %s reads", path,
+                              options->type->name);
+    if (array || ls_file_exists(found))
         return 0;
     char place[LS_PLACE_MAX];
     ls_place_index(options->definition, field.message, field.descriptor->name, index, place,
