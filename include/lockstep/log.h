@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "lockstep/base.h"
+#include "lockstep/model.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -103,6 +104,15 @@ struct lockstep_parting {
 LOCKSTEP_API void lockstep_log_compare(const struct lockstep_log *a, const struct lockstep_log *b,
                                        struct lockstep_parting *parting);
 
+/* A picture on a page. */
+struct lockstep_page_picture {
+    const unsigned char *planes; /* red, green, blue, or grey alone: each height x width, row by
+                                    row, 0 to 255 */
+    int64_t shape[3];            /* planes (1 or 3), height, width */
+    const char *caption;
+    int mark; /* 1: what is predicted is right, -1: it is wrong, 0: neither is said */
+};
+
 struct lockstep_page_options {
     size_t struct_size;
     const char *title;        /* NULL: the names of the logs */
@@ -110,7 +120,11 @@ struct lockstep_page_options {
     const char *definition;   /* text of the definition, shown as it is; NULL: none */
     const char *net;          /* a drawing of the net, a whole <svg> element; NULL: none */
     const char *times;        /* what `lockstep time --json` wrote; NULL: nothing */
-    int refresh;              /* seconds after which a browser reads the page again; 0: never */
+    const struct lockstep_confusion *confusion;   /* which classes the net takes for which; NULL */
+    const struct lockstep_page_picture *pictures; /* of samples, for example the worst */
+    size_t picture_count;
+    const char *pictures_title; /* what they are; NULL: "Samples" */
+    int refresh;                /* seconds after which a browser reads the page again; 0: never */
 };
 LOCKSTEP_API void lockstep_page_options_init(struct lockstep_page_options *options);
 /* Writes a page in HTML: one file that needs no other and no network. It stands there as a whole or

@@ -111,6 +111,46 @@ LOCKSTEP_API int lockstep_model_predict_picture(struct lockstep_model *model, co
 LOCKSTEP_API int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index,
                                                int64_t shape[3], float *pixels, int *label,
                                                float *output, struct lockstep_error *error);
+/* How a net does at one class of samples, or of positions where every position of a picture is
+ * classified. A figure that there is none of is NaN. */
+struct lockstep_class_figures {
+    const char *name;                /* NULL: not known */
+    int64_t count, predicted, right; /* with this label; predicted as this; both */
+    double precision, recall, f1;    /* right / predicted, right / count, their harmonic mean */
+    double iou;                      /* intersection over union */
+};
+
+/* A sample at which the net does badly. */
+struct lockstep_worst_sample {
+    int64_t index; /* as lockstep_model_predict_sample takes it */
+    double score;  /* what the net gives the label; of many positions the part that is right */
+    /* The labels of its positions, and what is predicted: numbers of classes; -1: a label that is
+     * left out. */
+    const int32_t *labels, *predicted;
+};
+
+/* Which classes a net takes for which. */
+struct lockstep_confusion {
+    size_t classes, positions; /* positions of a sample: 1 for a classifier */
+    int64_t samples;           /* tested */
+    int64_t counted, left_out; /* labels that name a class, and labels that do not (255 around a
+                                  segmentation, -1) */
+    double accuracy;           /* the part of those counted that is right */
+    double mean_iou;           /* over the classes that occur */
+    const int64_t *matrix;     /* classes x classes: how often label i was taken for j */
+    const struct lockstep_class_figures *figures; /* of each class */
+    const struct lockstep_worst_sample *worst;    /* the worst first */
+    size_t worst_count;
+};
+
+/* Predicts the first `samples` samples (0: all) of the net's own data and compares with their
+ * labels, the second tensor of each; `worst` is how many of the worst samples are kept. What is
+ * returned belongs to the model until its next call. LOCKSTEP_DEFINITION where the net does not
+ * classify: the prediction is one number, or there is not one label for each position. */
+LOCKSTEP_API int lockstep_model_confusion(struct lockstep_model *model, int64_t samples,
+                                          size_t worst, const struct lockstep_confusion **confusion,
+                                          struct lockstep_error *error);
+
 /* Samples in the test phase's data; 0 if the net has no data layer. */
 LOCKSTEP_API int64_t lockstep_model_sample_count(const struct lockstep_model *model);
 

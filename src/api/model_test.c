@@ -1,5 +1,7 @@
 /* The public interface: testing a model. See include/lockstep/model.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "api/model_test.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -13,7 +15,7 @@
 #include "solver/skipped.h"
 #include "solver/training_plan.h"
 
-static int stop_asked(void *user)
+int ls_model_stop_asked(void *user)
 {
     const struct lockstep_model *model = user;
     return model->callbacks.poll != NULL &&
@@ -73,8 +75,8 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
     LS_TRY(ls_net_prefetcher(model->net, batches, NULL, &prefetcher, inner));
     ls_prefetcher_seek(prefetcher, 0);
     ls_thread_pool_enter(model->engine->pool);
-    int status =
-        ls_evaluation_run(model->pass, prefetcher, batches, stop_asked, model, &totals, inner);
+    int status = ls_evaluation_run(model->pass, prefetcher, batches, ls_model_stop_asked, model,
+                                   &totals, inner);
     ls_thread_pool_leave(model->engine->pool);
     ls_prefetcher_close(prefetcher);
     LS_TRY(status);

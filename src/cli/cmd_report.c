@@ -8,14 +8,18 @@
 #include <sys/stat.h>
 
 #include "cli/commands.h"
+#include "cli/model.h"
 #include "cli/page.h"
 #include "cli/report.h"
+#include "cli/worst.h"
 
 enum { LOGS_MAX = 8 };
 
 struct values {
     struct ls_cli_list logs, names;
-    const char *output, *title, *model, *times;
+    struct ls_cli_model_values model;
+    const char *output, *title, *times;
+    int64_t worst, samples;
 };
 
 /* The name of a run: what the user says, else that of its log. */
@@ -39,7 +43,9 @@ static int check(const struct values *values)
         return ls_cli_usage_error("report: a page shows at most %d logs", LOGS_MAX);
     if (values->names.count > values->logs.count)
         return ls_cli_usage_error("report: there are more names than logs");
-    const char *inputs[] = {values->model, values->times};
+    if (values->model.weights != NULL && values->model.model == NULL)
+        return ls_cli_usage_error("report: --weights go with --model FILE");
+    const char *inputs[] = {values->model.model, values->times};
     for (size_t i = 0; i < values->logs.count; i++)
         if (is_same_file(values->logs.items[i], values->output))
             return ls_cli_usage_error("report: %s is a log; the page would take its place",
@@ -71,6 +77,7 @@ static int run(const void *data)
     const struct lockstep_log *read[LOGS_MAX];
     const char *names[LOGS_MAX];
     struct ls_cli_page page = {.net = NULL};
+    struct ls_cli_worst worst = {.count = 0};
     struct lockstep_page_options options;
     int status = check(values);
     if (status != 0)
@@ -78,7 +85,7 @@ static int run(const void *data)
     struct lockstep_error *error = lockstep_error_new();
     status = read_logs(values, logs, error);
     if (status == 0)
-        status = ls_cli_page_read(&page, values->model, values->times);
+        status = ls_cli_page_read(&page, values->model.model, values->times);
     lockstep_page_options_init(&options);
     for (size_t i = 0; i < values->logs.count && status == 0; i++) {
         read[i] = logs[i];
@@ -89,6 +96,12 @@ static int run(const void *data)
     options.definition = page.definition;
     options.net = page.net;
     options.times = page.times;
+    if (status == 0 && values->model.weights != NULL)
+        status = ls_cli_worst_find(&worst, &values->model, values->samples, (size_t)values->worst);
+    options.confusion = worst.confusion;
+    options.pictures = worst.pictures;
+    options.picture_count = worst.count;
+    options.pictures_title = worst.title;
     if (status == 0) {
         status = lockstep_page_write(values->output, read, values->logs.count, &options, error);
         if (status != 0)
@@ -97,8 +110,15 @@ static int run(const void *data)
     for (size_t i = 0; i < values->logs.count; i++)
         lockstep_log_free(logs[i]);
     ls_cli_page_free(&page);
+    ls_cli_worst_free(&worst);
     lockstep_error_free(error);
     return status;
+}
+
+static void defaults(void *data)
+{
+    struct values *values = data;
+    values->worst = 24;
 }
 
 static const struct ls_cli_option options[] = {
@@ -109,9 +129,14 @@ static const struct ls_cli_option options[] = {
                "the log's file"),
     LS_CLI_ROW(LS_CLI_TEXT, "title", "TEXT", struct values, title, 0,
                "the page's title; default: the names of the runs"),
-    LS_CLI_ROW(LS_CLI_TEXT, "model", "FILE", struct values, model, 0,
-               "the net's definition (prototxt), or the solver's: its text and the net\n"
-               "as a graph with shapes, cost and memory"),
+    LS_CLI_MODEL_OPTIONS(struct values, model),
+    LS_CLI_ROW(LS_CLI_TEXT, "labels", "FILE", struct values, model.labels, 0,
+               "names of the classes, one a line, in place of those of the weights"),
+    LS_CLI_ROW(LS_CLI_INTEGER, "samples", "N", struct values, samples, 1,
+               "with --weights: compare the first N samples of the test data with\n"
+               "their labels; default: all"),
+    LS_CLI_ROW(LS_CLI_INTEGER, "worst", "N", struct values, worst, 0,
+               "with --weights: show so many of the worst samples; default: 24"),
     LS_CLI_ROW(LS_CLI_TEXT, "times", "FILE", struct values, times, 0,
                "what 'lockstep time --json' wrote: the time of each layer"),
     {.name = NULL}};
@@ -130,7 +155,10 @@ const struct ls_cli_command ls_cli_command_report = {
     .arguments_max = SIZE_MAX,
     .arguments_name = "LOG",
     .example = "lockstep report log.json -o report.html --model lenet_solver.prototxt\n"
+               "lockstep report log.json -o report.html --model lenet_solver.prototxt \\\n"
+               "    --weights lenet_iter_10000.safetensors\n"
                "lockstep report first.json second.json -o both.html",
+    .defaults = defaults,
     .run = run,
     .values_size = sizeof(struct values),
 };

@@ -163,6 +163,8 @@ static int put_page(const struct ls_page *page, const char *title, struct ls_err
     ls_page_summary(page);
     ls_page_parting(page);
     ls_page_curves(page);
+    ls_page_confusion(page);
+    LS_TRY(ls_page_pictures(page, error));
     ls_page_parameters(page);
     LS_TRY(ls_page_times(page, error));
     put_net(page);

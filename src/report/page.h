@@ -23,6 +23,8 @@ void ls_page_parting(const struct ls_page *page);
 void ls_page_parameters(const struct ls_page *page);
 void ls_page_facts(const struct ls_page *page);
 void ls_page_messages(const struct ls_page *page);
+void ls_page_confusion(const struct ls_page *page);
+int ls_page_pictures(const struct ls_page *page, struct ls_error *error);
 int ls_page_times(const struct ls_page *page, struct ls_error *error);
 
 int ls_page_write(const char *path, const struct lockstep_log *const *logs, size_t count,

@@ -5,11 +5,11 @@
 #define LIGHT                                                                                      \
     "--back:#ffffff;--card:#f6f8fa;--ink:#1c2128;--soft:#57606a;--line:#d0d7de;--mark:#fff3c4;"    \
     "--r0:#0b62c4;--r1:#c2410c;--r2:#15803d;--r3:#9333ea;--r4:#b91c5c;--r5:#0f766e;--r6:#854d0e;"  \
-    "--r7:#475569;--good:#15803d;--bad:#c81e1e;--heat:11,98,196"
+    "--r7:#475569;--good:#15803d;--bad:#c81e1e;--heat:11,98,196;--miss:200,30,30"
 #define DARK                                                                                       \
     "--back:#0f1318;--card:#181e25;--ink:#e6edf3;--soft:#a3afbb;--line:#343d47;--mark:#4a3f12;"    \
     "--r0:#6cb0ff;--r1:#ff9a5c;--r2:#5fd38a;--r3:#c79bff;--r4:#ff86b3;--r5:#4fd1c5;--r6:#e3b341;"  \
-    "--r7:#b6c2cf;--good:#5fd38a;--bad:#ff8080;--heat:108,176,255"
+    "--r7:#b6c2cf;--good:#5fd38a;--bad:#ff8080;--heat:108,176,255;--miss:255,110,110"
 
 const char ls_page_style[] =
     ":root{color-scheme:light dark;" LIGHT "}\n"
@@ -62,6 +62,14 @@ const char ls_page_style[] =
     "summary{cursor:pointer;font-weight:600;padding:4px 0}\n"
     ".bar{display:inline-block;height:10px;border-radius:2px;background:var(--r0);"
     "vertical-align:middle}.bar.b{background:var(--r1)}\n"
+    ".matrix{margin-bottom:18px}.matrix td{text-align:right;padding:3px 7px;border:1px solid "
+    "var(--line);min-width:34px}"
+    ".matrix th{padding:3px 7px;white-space:nowrap}.matrix th.c{text-align:right}\n"
+    ".samples{display:flex;flex-wrap:wrap;gap:12px}.sample{padding:8px;width:min(100%,196px)}"
+    ".sample img{display:block;width:100%;height:auto;image-rendering:pixelated;"
+    "margin-bottom:6px}.sample figcaption{font-weight:400;font-size:13px;white-space:pre-line}"
+    ".sample.good{border-color:var(--good)}.sample.bad{border-color:var(--bad)}"
+    ".sample.good,.sample.bad{color:inherit}\n"
     ".net svg{max-width:none;height:auto}\n"
     "footer{max-width:1440px;margin:32px auto;padding:0 20px;color:var(--soft);font-size:13px}\n"
     "@media(max-width:600px){main,header,footer{padding:0 12px}body{font-size:14px}"

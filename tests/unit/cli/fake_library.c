@@ -8,6 +8,7 @@
 #include "fake_inner.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -406,6 +407,35 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
     return fake_answer(fake.test_status, error);
 }
 
+int lockstep_model_confusion(struct lockstep_model *model, int64_t samples, size_t worst,
+                             const struct lockstep_confusion **confusion,
+                             struct lockstep_error *error)
+{
+    static const int64_t matrix[] = {1500, 2, 0, 10, 0, 0, 0, 0, 0};
+    static const struct lockstep_class_figures figures[] = {
+        {"cat", 1502, 1510, 1500, 0.993377, 0.998668, 0.996016, 0.992063},
+        {"dog, \"big\"", 10, 2, 0, 0, 0, 0, 0},
+        {NULL, 0, 0, 0, NAN, NAN, NAN, NAN}};
+    static const int32_t labels[] = {1, 0}, predicted[] = {0, 0};
+    static const struct lockstep_worst_sample samples_kept[] = {
+        {1, 0.05, &labels[0], &predicted[0]}, {0, 0.9, &labels[1], &predicted[1]}};
+    static struct lockstep_confusion made = {.classes = 3,
+                                             .positions = 1,
+                                             .samples = 1512,
+                                             .counted = 1512,
+                                             .left_out = 3,
+                                             .accuracy = 0.992063,
+                                             .mean_iou = 0.5,
+                                             .matrix = matrix,
+                                             .figures = figures,
+                                             .worst = samples_kept};
+    (void)model;
+    fake_note("confusion(%lld|%zu) ", (long long)samples, worst);
+    made.worst_count = worst < 2 ? worst : 2;
+    *confusion = fake.confusion_status == 0 ? &made : NULL;
+    return fake_answer(fake.confusion_status, error);
+}
+
 size_t lockstep_model_output_positions(const struct lockstep_model *model)
 {
     (void)model;
@@ -446,7 +476,7 @@ int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index, i
     for (int i = 0; pixels != NULL && i < 4; i++)
         pixels[i] = i == index ? 255 : 0;
     *label = labels[index];
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3 && output != NULL; i++)
         output[i] = i == index % 3 ? 0.9f : 0.05f;
     return 0;
 }

@@ -12,9 +12,10 @@
 struct fake {
     /* What to answer. */
     int load_status, create_status, run_status, test_status, verify_status, convert_status;
-    int board_room;                      /* events that a folder takes; 0: any */
-    int hash_status;                     /* of the weights' hash, */
-    int64_t hash_from;                   /* from this iteration on */
+    int board_room;    /* events that a folder takes; 0: any */
+    int hash_status;   /* of the weights' hash, */
+    int64_t hash_from; /* from this iteration on */
+    int confusion_status;
     int picture_status;                  /* of pictures whose name begins with "bad" */
     const char *message;                 /* of a failure */
     const struct lockstep_event *events; /* sent by run, test, verify, convert and mean */

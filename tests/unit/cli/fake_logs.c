@@ -49,6 +49,10 @@ int lockstep_page_write(const char *path, const struct lockstep_log *const *logs
     (void)logs;
     fake_note("page(%s|%zu|%s|%s|%s) ", path, count, fake_text(options->title), options->names[0],
               options->net != NULL ? "net" : "-");
+    if (options->confusion != NULL)
+        fake_note("classes(%zu|%zu|%s|%d) ", options->confusion->classes, options->picture_count,
+                  options->picture_count > 0 ? options->pictures[0].caption : "-",
+                  options->picture_count > 0 ? options->pictures[0].mark : 0);
     return fake_answer(fake.convert_status, error);
 }
 

@@ -584,6 +584,7 @@ static void the_device_reaches_the_library(void **state)
         {{"tune", "--solver", "s"}, 2}, /* the plan of its first point, and the turns */
         {{"verify", "--solver", "s"}, 1},
         {{"replay", "--solver", "s", "--from", "f", "--to", "3"}, 1},
+        {{"report", "log", "-o", "p", "--model", "m", "--weights", "w"}, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *arguments[13];

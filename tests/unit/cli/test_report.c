@@ -14,6 +14,49 @@ static void test_report(void **state)
     assert_non_null(strstr(fake.calls, "page(p|1|T|first|net)"));
 }
 
+/* With weights: how the net does, class by class, and its worst samples. */
+static void test_report_of_model(void **state)
+{
+    (void)state;
+    const char *model = ls_test_path("net.prototxt");
+    ls_test_write_text(model, "name: \"n\"");
+    assert_int_equal(RUN("report", "a", "-o", "p", "--model", model, "--weights", "w", "--samples",
+                         "50", "--worst", "7"),
+                     0);
+    assert_non_null(strstr(fake.calls, "confusion(50|7) "));
+    assert_non_null(strstr(fake.calls, "classes(3|2|sample 1\nis dog, \"big\", taken for cat\n"
+                                       "0.05 for its label|-1)"));
+    assert_int_equal(RUN("report", "a", "-o", "p", "--weights", "w"), LOCKSTEP_USAGE);
+    fake.confusion_status = LOCKSTEP_DEFINITION;
+    assert_int_equal(RUN("report", "a", "-o", "p", "--model", model, "--weights", "w"),
+                     LOCKSTEP_DEFINITION);
+}
+
+static void test_confusion(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("test", "--model", "m", "--weights", "w", "--per-class", "--confusion"),
+                     0);
+    assert_non_null(strstr(fake.calls, "confusion(10000|0) "));
+    assert_non_null(strstr(out, "cat                     0.9934    0.9987    0.9960"));
+    assert_non_null(strstr(out, "Accuracy 0.992063 of 1512 samples; 3 labels name no class\n"));
+    assert_non_null(strstr(out, "dog, \"big\"             10    0    0  1\n"));
+    assert_int_equal(RUN("test", "--model", "m", "--weights", "w", "--per-class"), 0);
+    assert_null(strstr(out, "Rows: labels"));
+    assert_int_equal(RUN("test", "--model", "m", "--weights", "w", "--json"), 0);
+    assert_string_equal(out, "{\"samples\": 10000, \"outputs\": [{\"name\": \"accuracy\", "
+                             "\"values\": [0.75], \"loss_weight\": 0}, {\"name\": \"loss\", "
+                             "\"values\": [0.5], \"loss_weight\": 2}]}\n");
+    assert_int_equal(RUN("test", "--model", "m", "--weights", "w", "--json", "--confusion"), 0);
+    assert_non_null(strstr(out, "\"confusion\": [[1500, 2, 0], [10, 0, 0], [0, 0, 0]]}\n"));
+    assert_non_null(strstr(out, "{\"name\": null, \"count\": 0, \"predicted\": 0, \"right\": 0, "
+                                "\"precision\": null"));
+    fake.confusion_status = LOCKSTEP_DEFINITION;
+    assert_int_equal(RUN("test", "--model", "m", "--weights", "w", "--confusion"),
+                     LOCKSTEP_DEFINITION);
+    assert_non_null(strstr(out, "Tested 10000 samples."));
+}
+
 static void test_report_errors(void **state)
 {
     (void)state;
@@ -115,8 +158,12 @@ static void test_live_page_of_others(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_report), TEST(test_report_errors),
-                                       TEST(test_report_keeps_inputs), TEST(test_live_page),
+    const struct CMUnitTest tests[] = {TEST(test_report),
+                                       TEST(test_report_errors),
+                                       TEST(test_report_keeps_inputs),
+                                       TEST(test_report_of_model),
+                                       TEST(test_confusion),
+                                       TEST(test_live_page),
                                        TEST(test_live_page_of_others)};
     return cmocka_run_group_tests(tests, NULL, free_texts);
 }

@@ -1,5 +1,6 @@
 /* Pages of logs.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,38 @@ static void test_times(void **state)
     ls_log_free(log);
 }
 
+static void test_classes(void **state)
+{
+    (void)state;
+    struct lockstep_log *log = make_log(0);
+    const int64_t matrix[] = {1500, 2, 10, 0};
+    const struct lockstep_class_figures figures[] = {
+        {.name = "<cat>", .count = 1502, .precision = 0.25}, {.count = 10, .recall = NAN}};
+    const struct lockstep_confusion confusion = {.classes = 2,
+                                                 .positions = 1,
+                                                 .counted = 1512,
+                                                 .accuracy = 0.75,
+                                                 .matrix = matrix,
+                                                 .figures = figures};
+    const unsigned char planes[] = {255, 0, 0, 255, 0, 0};
+    struct lockstep_page_picture picture = {
+        .planes = planes, .shape = {3, 1, 2}, .caption = "\"<s>", .mark = -1};
+    const struct lockstep_page_options options = {
+        .confusion = &confusion, .pictures = &picture, .picture_count = 1};
+    const struct lockstep_log *one[] = {log};
+    char *page = write_page(one, 1, &options);
+    assert_non_null(strstr(page, "Accuracy 0.75 of 1,512 samples."));
+    assert_non_null(strstr(page, ">1,500</td>"));
+    assert_non_null(strstr(page, "<td class=\"w\">&lt;cat&gt;</td><td class=\"n\">0.25</td>"));
+    assert_non_null(strstr(page, "<figure class=\"sample bad\"><img alt=\"&quot;&lt;s&gt;\" "
+                                 "src=\"data:image/png;base64,iVBORw0KGgo"));
+    free(page);
+    picture.shape[0] = 2;
+    assert_int_equal(ls_page_write(ls_test_path("bad.html"), one, 1, &options, NULL),
+                     LOCKSTEP_USAGE);
+    ls_log_free(log);
+}
+
 static void test_units(void **state)
 {
     (void)state;
@@ -173,9 +206,9 @@ static void test_units(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_escaped),
-                                       cmocka_unit_test(test_curves),
-                                       cmocka_unit_test(test_extremes),
-                                       cmocka_unit_test(test_times), cmocka_unit_test(test_units)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_escaped),  cmocka_unit_test(test_curves),
+        cmocka_unit_test(test_extremes), cmocka_unit_test(test_times),
+        cmocka_unit_test(test_classes),  cmocka_unit_test(test_units)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
