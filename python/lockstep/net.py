@@ -11,6 +11,7 @@ from ._calls import Calls, Listener
 from ._library import Handle, create, decode, encode, library, status_of, strings
 from .arrays import Array, Shape, Tensor, numpy, result, to_tensor
 from .events import Output, outputs_of
+from .errors import LockstepError
 from .parameters import Arrays
 from .training import Path
 

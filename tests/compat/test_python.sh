@@ -24,3 +24,9 @@ export LOCKSTEP_LIBRARY=$LOCKSTEP_BUILD/liblockstep.so LOCKSTEP_LAYOUT=$work/lay
 export PYTHONPATH=$work:$LOCKSTEP_SOURCE/python/tests PYTHONDONTWRITEBYTECODE=1
 "$python" -W error::ResourceWarning -m unittest discover -s "$LOCKSTEP_SOURCE/python/tests" ||
     fail "tests of the Python package"
+# The example, where there is NumPy.
+if "$python" -c 'import numpy' 2>/dev/null; then
+    cd "$work"
+    "$python" "$LOCKSTEP_SOURCE/examples/python/spirals.py" >example.log || { cat example.log; fail "the example"; }
+    grep -qE '^accuracy (0\.9|1)' example.log || { cat example.log; fail "the example has not learned"; }
+fi
