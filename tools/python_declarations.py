@@ -20,8 +20,14 @@ LEFT_OUT = {"plugin.h", "lockstep.h"}
 NUMBERS = {
     "int": "c_int", "double": "c_double", "float": "c_float", "size_t": "c_size_t",
     "int32_t": "c_int32", "int64_t": "c_int64", "uint8_t": "c_uint8", "uint32_t": "c_uint32",
-    "uint64_t": "c_uint64", "long": "c_long", "char": "c_char", "unsigned": "c_uint",
+    "uint64_t": "c_uint64", "int8_t": "c_int8", "int16_t": "c_int16", "uint16_t": "c_uint16",
+    "long": "c_long", "long long": "c_longlong", "short": "c_short", "char": "c_char",
+    "unsigned": "c_uint", "unsigned int": "c_uint", "unsigned char": "c_ubyte",
+    "unsigned short": "c_ushort", "unsigned long": "c_ulong", "signed char": "c_byte",
+    "unsigned long long": "c_ulonglong", "bool": "c_bool",
 }
+# Words of types that have several.
+PARTS = {"unsigned", "signed", "long", "short", "int", "char"}
 
 
 class Headers:
@@ -71,8 +77,8 @@ class Headers:
             kind, stars = "c_void_p", stars - 1
         elif words == ["char"] and stars > 0:
             kind, stars = "c_char_p", stars - 1
-        elif len(words) == 1 and words[0] in NUMBERS:
-            kind = NUMBERS[words[0]]
+        elif " ".join(words) in NUMBERS:
+            kind = NUMBERS[" ".join(words)]
         else:
             self.fail(" ".join(words), "a type that is not known here")
         for _ in range(stars):
@@ -92,6 +98,8 @@ class Headers:
             tokens = [t for t in tokens if t != "const"]
             if words is None:
                 length = 2 if tokens[0] in ("struct", "enum") else 1
+                while tokens[0] in PARTS and length < len(tokens) and tokens[length] in PARTS:
+                    length += 1
                 words, tokens = tokens[:length], tokens[length:]
             stars = tokens.count("*")
             extent = tokens.pop()[1:-1] if tokens and tokens[-1][0] == "[" else None
@@ -218,9 +226,8 @@ def read_headers(folder):
 
 def write_python(headers, out):
     out('"""The C interface of Lockstep. Made from include/lockstep by tools/python_declarations.py."""')
-    out("from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float,")
-    out("                    c_int, c_int32, c_int64, c_long, c_size_t, c_uint, c_uint8, c_uint32,")
-    out("                    c_uint64, c_void_p)")
+    names = sorted(set(NUMBERS.values()) | {"c_char_p", "c_void_p"})
+    out(f"from ctypes import (CFUNCTYPE, POINTER, Structure, {', '.join(names)})")
     out("")
     for name, value in headers.constants.items():
         out(f"{name} = {value}")
