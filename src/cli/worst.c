@@ -23,7 +23,7 @@ void ls_cli_worst_free(struct ls_cli_worst *worst)
 
 static unsigned char to_byte(float value)
 {
-    return value > 0 ? value < 255 ? (unsigned char)(value + 0.5F) : 255 : 0;
+    return value > 0 ? value < 255 ? (unsigned char)value : 255 : 0;
 }
 
 /* What the pixel of a segmentation is coloured with, red, green, blue; NULL: with nothing. Right is
