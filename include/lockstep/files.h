@@ -44,6 +44,44 @@ LOCKSTEP_API int lockstep_diff(const char *first, const char *second,
                                void (*tell)(void *user, const char *line), void *user,
                                struct lockstep_error *error);
 
+/* A tensor or array in a file. Strings live as long as the call of the callback, here and below. */
+struct lockstep_shown_tensor {
+    const char *name, *type; /* "conv1.weight", "F32" */
+    int rank;
+    const int64_t *shape;
+    int64_t count;                  /* elements */
+    int has_figures;                /* whether what follows is known: of elements that are finite */
+    double least, most, mean, norm; /* norm: the root of the sum of squares */
+    int64_t zeros, not_finite;
+};
+/* A record of a source, a token, a layer: what a file has many of. */
+struct lockstep_shown_record {
+    int64_t index;    /* from 0 */
+    const char *name; /* a key, a path, a layer's name; "" where it has none */
+    const char *text; /* what it is: "data 1x28x28 U8; label 5" */
+    int64_t label;    /* -1: none */
+    /* A picture: channels (1, or 3: red, green, blue), height, width; 0 to 255, channel by channel.
+     * NULL: it is none. */
+    int64_t shape[3];
+    const float *pixels;
+};
+struct lockstep_show_options {
+    size_t struct_size;
+    int64_t records; /* how many records are told of; -1: 10. All layers of a net are. */
+    void *user;      /* for the callbacks, each of which may be NULL */
+    void (*kind)(void *user, const char *name, const char *summary); /* first: "lmdb", ... */
+    void (*fact)(void *user, const char *name, const char *value);   /* may have several lines */
+    void (*tensor)(void *user, const struct lockstep_shown_tensor *tensor);
+    void (*record)(void *user, const struct lockstep_shown_record *record);
+};
+LOCKSTEP_API void lockstep_show_options_init(struct lockstep_show_options *options);
+/* Tells what is in a file, which it knows by its content: snapshots and other files of weights,
+ * solver states, databases, pictures, arrays, token ids, tokenizers, mean files, definitions. Of a
+ * training's log only the kind ("log") is told: lockstep_log_read reads it. Files that are damaged
+ * fail, after what could be read was told; so do those of no known kind (LOCKSTEP_USAGE). */
+LOCKSTEP_API int lockstep_show(const char *path, const struct lockstep_show_options *options,
+                               struct lockstep_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -27,6 +27,7 @@ extern const struct ls_cli_command ls_cli_command_mean;
 extern const struct ls_cli_command ls_cli_command_tokenize;
 extern const struct ls_cli_command ls_cli_command_prune;
 extern const struct ls_cli_command ls_cli_command_diff;
+extern const struct ls_cli_command ls_cli_command_show;
 extern const struct ls_cli_command ls_cli_command_list;
 extern const struct ls_cli_command ls_cli_command_report;
 extern const struct ls_cli_command ls_cli_command_plot;

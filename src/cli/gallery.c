@@ -26,18 +26,27 @@ void ls_cli_gallery_draw(struct ls_cli_gallery *gallery, FILE *out)
     gallery->count = 0;
 }
 
-void ls_cli_gallery_add(struct ls_cli_gallery *gallery, FILE *out, const int64_t shape[3],
-                        float *pixels, const struct ls_cli_predictions *ranked, const float *values,
-                        int label)
+void ls_cli_gallery_put(struct ls_cli_gallery *gallery, FILE *out, const int64_t shape[3],
+                        float *pixels, const char *first, const char *second)
 {
     if (gallery->count == LS_CLI_GALLERY_MAX)
         ls_cli_gallery_draw(gallery, out);
     size_t i = gallery->count++;
-    size_t best = ranked->order[0];
-    char number[24];
     gallery->pixels[i] = pixels;
+    gallery->marks[i] = 0;
     for (int axis = 0; axis < 3; axis++)
         gallery->shapes[i][axis] = shape[axis];
+    snprintf(gallery->captions[i][0], sizeof gallery->captions[i][0], "%s", first);
+    snprintf(gallery->captions[i][1], sizeof gallery->captions[i][1], "%s", second);
+}
+
+void ls_cli_gallery_add(struct ls_cli_gallery *gallery, FILE *out, const int64_t shape[3],
+                        float *pixels, const struct ls_cli_predictions *ranked, const float *values,
+                        int label)
+{
+    ls_cli_gallery_put(gallery, out, shape, pixels, "", "");
+    size_t i = gallery->count - 1, best = ranked->order[0];
+    char number[24];
     /* The name comes last: it is what may be cut. */
     double value = (double)values[best];
     const char *name = ls_cli_class_name(ranked->model, best, number);
@@ -46,7 +55,6 @@ void ls_cli_gallery_add(struct ls_cli_gallery *gallery, FILE *out, const int64_t
                  name);
     else
         snprintf(gallery->captions[i][0], sizeof gallery->captions[i][0], "%.3g %s", value, name);
-    gallery->captions[i][1][0] = '\0';
     gallery->marks[i] = label < 0 ? 0 : (size_t)label == best ? 1 : -1;
     if (gallery->marks[i] > 0)
         snprintf(gallery->captions[i][1], sizeof gallery->captions[i][1], "right");

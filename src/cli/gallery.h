@@ -27,6 +27,10 @@ void ls_cli_gallery_add(struct ls_cli_gallery *gallery, FILE *out, const int64_t
                         float *pixels, const struct ls_cli_predictions *ranked, const float *values,
                         int label);
 
+/* The same with two lines below the picture. */
+void ls_cli_gallery_put(struct ls_cli_gallery *gallery, FILE *out, const int64_t shape[3],
+                        float *pixels, const char *first, const char *second);
+
 /* Draws what is left, and frees it. */
 void ls_cli_gallery_draw(struct ls_cli_gallery *gallery, FILE *out);
 

@@ -99,6 +99,37 @@ int lockstep_list_snapshots(const char *prefix,
     return 0;
 }
 
+void lockstep_show_options_init(struct lockstep_show_options *options)
+{
+    *options = (struct lockstep_show_options){.struct_size = sizeof *options, .records = -1};
+}
+
+int lockstep_show(const char *path, const struct lockstep_show_options *options,
+                  struct lockstep_error *error)
+{
+    static const int64_t shape[] = {3, 2};
+    static const float pixels[] = {0, 255, 255, 0};
+    fake_note("show(%s|%d) ", path, (int)options->records);
+    options->kind(options->user, "lmdb", "a database");
+    options->fact(options->user, "records", "2");
+    options->fact(options->user, "classes", "cat\ndog\n");
+    options->tensor(options->user, &(struct lockstep_shown_tensor){.name = "conv.weight",
+                                                                   .type = "F32",
+                                                                   .rank = 2,
+                                                                   .shape = shape,
+                                                                   .count = 6,
+                                                                   .has_figures = 1,
+                                                                   .most = 0.5,
+                                                                   .not_finite = 1});
+    options->record(options->user, &(struct lockstep_shown_record){.index = 1,
+                                                                   .name = "k\x1b",
+                                                                   .text = "image 1x2x2 U8",
+                                                                   .label = 7,
+                                                                   .shape = {1, 2, 2},
+                                                                   .pixels = pixels});
+    return fake_answer(fake.convert_status, error);
+}
+
 int lockstep_mean(const struct lockstep_source_options *source, const char *path,
                   double *channel_means, int *channels, struct lockstep_error *error)
 {

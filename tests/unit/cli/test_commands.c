@@ -160,6 +160,36 @@ static void test_list(void **state)
     assert_int_equal(RUN("list"), LOCKSTEP_USAGE);
 }
 
+static void test_show(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("show", "a", "b"), 0);
+    assert_string_equal(fake.calls, "show(a|-1) show(b|-1) ");
+    assert_ptr_equal(strstr(out,
+                            "a: a database\n  records: 2\n  classes: cat ... (2 lines, 7 bytes; "
+                            "--full shows them)\n  tensor"),
+                     out);
+    assert_non_null(strstr(out, "\n  conv.weight            3x2            F32         0      0.5 "
+                                "       0        0  1 NOT FINITE\n"));
+    assert_non_null(
+        strstr(out, "      1  k?                       image 1x2x2 U8\n\nb: a database"));
+    fake_reset();
+    assert_int_equal(RUN("show", "--full", "--records", "3", "--draw", "a"), 0);
+    assert_string_equal(fake.calls, "show(a|3) ");
+    assert_non_null(strstr(out, "  classes: cat\n    dog\n"));
+    assert_non_null(strstr(out, "\n#1\nla"));
+    fake_reset();
+    fake.convert_status = LOCKSTEP_DATA;
+    assert_int_equal(RUN("show", "--json", "a"), LOCKSTEP_DATA);
+    assert_ptr_equal(strstr(out, "[{\"file\": \"a\", \"kind\": \"lmdb\""), out);
+    assert_non_null(
+        strstr(out, "{\"tensor\": \"conv.weight\", \"type\": \"F32\", \"shape\": [3, 2]"));
+    assert_non_null(
+        strstr(out, "\"text\": \"image 1x2x2 U8\", \"label\": 7}], \"problem\": \"net"));
+    fake_reset();
+    assert_int_equal(RUN("show"), LOCKSTEP_USAGE);
+}
+
 static void test_prune(void **state)
 {
     (void)state;
@@ -622,6 +652,7 @@ int main(void)
         TEST(test_data_tools),
         TEST(test_tokenize),
         TEST(test_list),
+        TEST(test_show),
         TEST(test_prune),
         TEST(test_export),
         TEST(test_import),
