@@ -78,8 +78,8 @@ static void emit_solver(struct random_net *net, uint64_t seed)
         "type: 'AdaDelta' base_lr: 1 momentum: 0.9 delta: 1e-5",
         "type: 'Lion' base_lr: 0.0005 momentum: 0.9 momentum2: 0.95 weight_decay: 0.1",
         "type: 'LAMB' base_lr: 0.005 momentum: 0.9 momentum2: 0.95 weight_decay: 0.1",
-        "type: 'Muon' base_lr: 0.005 momentum: 0.9 weight_decay: 0.1 "
-        "param_group { max_axes: 1 type: 'AdamW' momentum: 0.9 }",
+        ("type: 'Muon' base_lr: 0.005 momentum: 0.9 weight_decay: 0.1 "
+         "param_group { max_axes: 1 type: 'AdamW' momentum: 0.9 }"),
         "type: 'Adafactor' base_lr: 0.1 momentum: 0.9 weight_decay: 0.01"};
     static const char *const policies[] = {"'fixed'", "'inv' gamma: 0.1 power: 0.5",
                                            "'step' gamma: 0.5 stepsize: 2", "'cosine'",
