@@ -51,6 +51,11 @@ struct lockstep_train_options {
     /* STATISTICS events follow DISPLAYs. They take time and a copy of the weights; no result
      * depends on them. All ranks say the same. */
     int statistics;
+    /* A file that gets a trace in Chrome's JSON, which Perfetto (ui.perfetto.dev) shows: what each
+     * thread of each rank did when. It is written at the end of lockstep_trainer_run, by rank 0 for
+     * all ranks. NULL: none. All ranks say the same. No result depends on it. */
+    const char *trace;
+    uint64_t trace_limit; /* bytes that each rank remembers for it at most; 0: 16 MiB */
 };
 /* Fills in the defaults. */
 LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);

@@ -22,7 +22,8 @@ enum { DEFAULT_TIMEOUT = 300 };
 
 struct values {
     const char *solver, *prefix, *resume, *weights, *map, *log, *isa, *device, *balance, *report;
-    const char *tensorboard, *metrics;
+    const char *tensorboard, *metrics, *trace;
+    uint64_t trace_limit;
     int64_t workers, iterations, timeout;
     uint64_t memory;
     double audit;
@@ -124,6 +125,8 @@ static int train(const struct values *values, struct session *session, struct lo
     options.audit = values->audit;
     options.statistics =
         values->statistics || values->report != NULL || values->tensorboard != NULL;
+    options.trace = values->trace;
+    options.trace_limit = values->trace_limit;
     options.overwrite = values->overwrite;
     options.snapshot_required = values->required;
     options.allow_other_numerics = values->allow_other_numerics;
@@ -343,6 +346,8 @@ static int check(const struct values *values)
     if (values->statistics && values->log == NULL)
         return ls_cli_usage_error("train: --statistics go to the log, and --log-json FILE is "
                                   "missing");
+    if (values->trace_limit > 0 && values->trace == NULL)
+        return ls_cli_usage_error("train: --trace-limit needs --trace FILE");
     if (values->balance != NULL && strcmp(values->balance, "static") != 0 &&
         strcmp(values->balance, "dynamic") != 0)
         return ls_cli_usage_error("train: --balance '%s' is neither 'static' nor 'dynamic'",
@@ -419,6 +424,11 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "metrics", "FILE", struct values, metrics, 0,
                "keep a file in Prometheus' text format: iteration, loss, speed, memory,\n"
                "skipped records, the last snapshot; for node_exporter"),
+    LS_CLI_ROW(LS_CLI_TEXT, "trace", "FILE", struct values, trace, 0,
+               "write what each thread of each rank did when, as JSON for Perfetto\n"
+               "(ui.perfetto.dev) or chrome://tracing"),
+    LS_CLI_ROW(LS_CLI_SIZE, "trace-limit", "SIZE", struct values, trace_limit, 0,
+               "memory of each rank for that; default: 16MiB, about 500,000 events"),
     LS_CLI_ROW(LS_CLI_PART, "audit", "P", struct values, audit, 0,
                "compute this part (0 to 1) of the micro-batches a second time, on\n"
                "another core, and compare the bits before they count: finds and\n"

@@ -154,6 +154,7 @@ static void *decode_ahead(void *argument)
     ls_unpin_thread();
     ls_set_float_mode();
     ls_enter_background();
+    ls_timeline_here = decoder->track;
     pthread_mutex_lock(&prefetcher->lock);
     while (!prefetcher->stop) {
         /* A thread that makes a buffer EMPTY reads `idle` afterwards: one of the two sees the
@@ -166,7 +167,9 @@ static void *decode_ahead(void *argument)
         if (buffer == NULL)
             continue;
         pthread_mutex_unlock(&prefetcher->lock);
+        uint64_t start = ls_timeline_start();
         int status = decode(decoder, buffer);
+        ls_timeline_add(LS_TIMELINE_DECODE, NULL, 0, start);
         pthread_mutex_lock(&prefetcher->lock);
         finish(decoder, buffer, status);
     }
@@ -178,6 +181,7 @@ static int start_decoder(struct ls_prefetcher *prefetcher, struct ls_decoder *de
                          struct ls_error *error)
 {
     decoder->prefetcher = prefetcher;
+    decoder->track = ls_timeline_track(ls_timeline_of_thread(), "prefetcher");
     const struct ls_item_layout *layout = &prefetcher->layout;
     decoder->readers = ls_alloc((size_t)layout->dataset_count, sizeof *decoder->readers);
     decoder->bytes = ls_alloc((size_t)layout->input_count + 1, sizeof *decoder->bytes);

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/timeline.h"
 #include "data/item.h"
 #include "data/ring.h"
 #include "data/sequence.h"
@@ -22,6 +23,7 @@ struct ls_decoder {
     struct ls_reader **readers; /* one for each data set */
     size_t *bytes;              /* by input: of those of an item */
     struct ls_error error;
+    struct ls_timeline_track *track; /* NULL: nothing is recorded */
 };
 
 struct ls_prefetcher {

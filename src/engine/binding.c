@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "base/timeline.h"
 #include "engine/exchange.h"
 #include "engine/sample_states.h"
 #include "engine/store.h"
@@ -450,6 +451,13 @@ static void binding_await_weights(const struct ls_net_plan *plan, size_t first, 
             ls_reducer_wait_buckets(plan->reducer, plan->wait[i].first, plan->wait[i].last);
 }
 
+/* What took since `start` goes to the trace, a chain by its first layer. Returns the time now. */
+static inline uint64_t binding_trace(const struct ls_op *op, uint64_t start)
+{
+    return ls_timeline_add(op->backward ? LS_TIMELINE_BACKWARD : LS_TIMELINE_FORWARD,
+                           op->layer != NULL ? op->layer->name : NULL, 0, start);
+}
+
 /* The steps of a segment, until one fails. */
 static int binding_run_steps(const struct run *run, int segment)
 {
@@ -457,6 +465,7 @@ static int binding_run_steps(const struct run *run, int segment)
     const struct ls_plan *what = plan->plan;
     size_t begin = segment >= 0 ? what->segment[segment] : 0;
     size_t end = segment >= 0 ? what->segment[segment + 1] : what->step_count;
+    uint64_t start = ls_timeline_start();
     for (size_t i = begin; i < end; i++) {
         const struct ls_step *step = &what->steps[i];
         if (segment == LS_RUN_BEFORE ? !step->before_pass : !step->in_pass)
@@ -469,6 +478,7 @@ static int binding_run_steps(const struct run *run, int segment)
         } else {
             LS_TRY(binding_run_step(run, i, segment == LS_RUN_ALL));
         }
+        start = binding_trace(step->prepared.op, start);
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "base/mutant.h"
 #include "base/thread.h"
+#include "base/timeline.h"
 #include "data/reader.h"
 #include "engine/binding.h"
 #include "engine/profiler.h"
@@ -25,11 +26,12 @@ bool ls_micro_batch_take(struct ls_pass *pass, int worker, size_t unit)
         engine->before_micro_batch(engine->user, worker, (int)unit);
     pass->items[unit] = NULL;
     struct ls_profiler *profiler = ls_thread_pool_profiler(engine->pool);
-    uint64_t start = ls_profiler_start(profiler);
+    uint64_t start = ls_profiler_start(profiler), waiting = ls_timeline_start();
     int status =
         ls_prefetcher_take(pass->prefetcher, what->update, what->index, &pass->items[unit], error);
     if (profiler != NULL)
         profiler->worker[worker].data += ls_nanoseconds() - start;
+    ls_timeline_add(LS_TIMELINE_DATA, NULL, 0, waiting);
     if (status != 0)
         return ls_read_note_bad(pass, unit, error);
     ls_read_note(pass, unit, pass->items[unit]);
@@ -131,6 +133,9 @@ int ls_micro_batch_compute(const struct ls_pass *pass, const struct ls_net_plan 
     return status;
 #else
     (void)pass;
-    return ls_binding_run(plan, slot, segment, run, error);
+    uint64_t start = ls_timeline_start();
+    int status = ls_binding_run(plan, slot, segment, run, error);
+    ls_timeline_add(LS_TIMELINE_MICRO_BATCH, NULL, (uint32_t)run->context.micro_batch, start);
+    return status;
 #endif
 }

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "base/timeline.h"
 #include "engine/engine.h"
 #include "engine/lamb.h"
 #include "engine/pass.h"
@@ -263,8 +264,10 @@ static void optimizer_update_some(void *argument, int worker)
     struct ls_error *error = ls_worker_error();
     const struct ls_tile *tile;
     int status = 0;
+    uint64_t start = ls_timeline_start();
     while (status == 0 && (tile = optimizer_next_tile(update)) != NULL)
         status = optimizer_update_tile(update, tile, worker, error);
+    ls_timeline_add(LS_TIMELINE_APPLY, NULL, 0, start);
     ls_worker_failure_note(&update->failure, status, error);
 }
 

@@ -300,6 +300,7 @@ static int reducer_sums_create_reduction(struct ls_reducer_sums *sums, size_t in
         chunk->reduction = reduction;
         chunk->begin = i * each;
         chunk->count = each;
+        chunk->collective.name = "sums of gradients";
         chunk->collective.start = reducer_sums_start;
         chunk->collective.finish = reducer_sums_finish;
         chunk->collective.user = chunk;

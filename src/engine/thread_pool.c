@@ -5,16 +5,19 @@
 #include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "base/thread.h"
+#include "base/timeline.h"
 #include "engine/profiler.h"
 
 struct member {
     struct ls_thread_pool *pool;
     int worker;
     pthread_t thread;
+    struct ls_timeline_track *track; /* NULL: nothing is recorded */
 };
 
 /* Threads wait at the gate until all of them exist: a barrier cannot be left again. */
@@ -36,6 +39,7 @@ struct ls_thread_pool {
     int entered;
     fenv_t caller_mode; /* of the calling thread, between enter and leave */
     cpu_set_t caller_cores;
+    struct ls_timeline_track *caller_track; /* where the calling thread wrote to before */
 };
 
 struct ls_error *ls_worker_error(void)
@@ -83,8 +87,11 @@ static void *pool_work(void *argument)
         ls_barrier_wait(&pool->begin);
         if (pool->task == NULL)
             return NULL;
+        ls_timeline_here = member->track;
         pool_do_task(pool, member->worker);
+        uint64_t start = ls_timeline_start();
         ls_barrier_wait(&pool->end);
+        ls_timeline_add(LS_TIMELINE_BARRIER, NULL, 0, start);
     }
     return NULL;
 }
@@ -160,12 +167,15 @@ void ls_thread_pool_enter(struct ls_thread_pool *pool)
         ls_pin_thread(0);
     if (pool->enter_thread != NULL)
         pool->enter_thread();
+    pool->caller_track = ls_timeline_here;
+    ls_timeline_here = pool->members[0].track;
 }
 
 void ls_thread_pool_leave(struct ls_thread_pool *pool)
 {
     if (--pool->entered > 0)
         return;
+    ls_timeline_here = pool->caller_track;
     fesetenv(&pool->caller_mode);
     pthread_setaffinity_np(pthread_self(), sizeof pool->caller_cores, &pool->caller_cores);
 }
@@ -179,17 +189,20 @@ void ls_thread_pool_run(struct ls_thread_pool *pool, void (*task)(void *argument
     if (pool->workers > 1)
         ls_barrier_wait(&pool->begin);
     pool_do_task(pool, 0);
+    uint64_t waiting = ls_timeline_start();
     if (pool->workers > 1)
         ls_barrier_wait(&pool->end);
+    ls_timeline_add(LS_TIMELINE_BARRIER, NULL, 0, waiting);
     if (pool->profiler != NULL)
         pool->profiler->tasks += ls_nanoseconds() - start;
 }
 
 void ls_thread_pool_barrier(struct ls_thread_pool *pool)
 {
-    uint64_t start = ls_profiler_start(pool->profiler);
+    uint64_t start = ls_profiler_start(pool->profiler), waiting = ls_timeline_start();
     if (pool->workers > 1)
         ls_barrier_wait(&pool->middle);
+    ls_timeline_add(LS_TIMELINE_BARRIER, NULL, 0, waiting);
     if (pool->profiler != NULL)
         pool->profiler->worker[this_worker].barriers += ls_nanoseconds() - start;
 }
@@ -202,4 +215,14 @@ void ls_thread_pool_profile(struct ls_thread_pool *pool, struct ls_profiler *pro
 struct ls_profiler *ls_thread_pool_profiler(const struct ls_thread_pool *pool)
 {
     return pool->profiler;
+}
+
+void ls_thread_pool_trace(struct ls_thread_pool *pool, struct ls_timeline *trace)
+{
+    char name[32];
+    pool->members[0].track = ls_timeline_here;
+    for (int w = 1; w < pool->workers; w++) {
+        snprintf(name, sizeof name, "worker %d", w);
+        pool->members[w].track = ls_timeline_track(trace, name);
+    }
 }

@@ -10,6 +10,7 @@
 
 struct ls_thread_pool;
 struct ls_profiler;
+struct ls_timeline;
 
 /* Starts workers - 1 threads; `enter_thread`, which may be NULL, is called first thing in each. */
 int ls_thread_pool_create(int workers, void (*enter_thread)(void), struct ls_thread_pool **pool,
@@ -45,5 +46,9 @@ void ls_worker_failure_note(struct ls_worker_failure *failure, int status,
  * workers; ls_thread_pool_profiler is for code that counts more. Not while workers run. */
 void ls_thread_pool_profile(struct ls_thread_pool *pool, struct ls_profiler *profiler);
 struct ls_profiler *ls_thread_pool_profiler(const struct ls_thread_pool *pool);
+
+/* What workers do goes to tracks of this trace, which outlives the pool, from the next task on;
+ * that of worker 0 is the calling thread's. Not while workers run. */
+void ls_thread_pool_trace(struct ls_thread_pool *pool, struct ls_timeline *trace);
 
 #endif

@@ -32,6 +32,7 @@ int ls_fit_forecast(const struct ls_fit *fit, struct ls_forecast *forecast, stru
         ls_forecast_add_snapshot(forecast, fit->set, &fit->store);
     if (fit->audits)
         forecast->statistics += ls_audit_bytes(fit->nets[0], fit->store.workers);
+    forecast->statistics += fit->trace;
     if (fit->measures)
         forecast->statistics += ls_statistics_bytes(fit->set, &fit->store);
     return 0;
@@ -227,6 +228,7 @@ static int open_trial(void *user, int64_t micro_batch, void **trial, struct ls_f
                                    micro_batch, &made, error));
     made->audited_part = trainer->audited_part;
     made->measures = trainer->measures;
+    made->trace_bytes = trainer->trace_bytes;
     int status = ls_fit_of_trainer(made, fit, error);
     if (status != 0)
         ls_training_plan_free(made);
@@ -259,6 +261,7 @@ int ls_fit_of_trainer(struct ls_trainer *trainer, struct ls_fit *fit, struct ls_
                            .snapshots = true,
                            .audits = trainer->audited_part > 0,
                            .measures = trainer->measures,
+                           .trace = trainer->trace_bytes,
                            .copies = ls_fit_takes_snapshots(trainer),
                            .open = open_trial,
                            .close = close_trial,

@@ -19,6 +19,7 @@ struct ls_fit {
     bool snapshots; /* are written now and then */
     bool audits;    /* of the first net's micro-batches */
     bool measures;  /* statistics of parameters */
+    size_t trace;   /* bytes of a trace */
     bool copies;    /* while training goes on, from a copy, if there is memory for it */
     /* The same with another micro_batch, for as long as it is looked at. */
     int (*open)(void *user, int64_t micro_batch, void **trial, struct ls_fit *fit,

@@ -23,6 +23,7 @@
 #include "solver/requests.h"
 #include "solver/skipped.h"
 #include "solver/snapshots.h"
+#include "solver/trace.h"
 #include "solver/trainer.h"
 #include "transport/comm.h"
 
@@ -163,11 +164,13 @@ static int test_all(struct loop *loop)
     struct ls_trainer *trainer = loop->trainer;
     bool best = false;
     double begun = ls_clock();
+    uint64_t start = ls_timeline_start();
     if (trainer->best.iteration != trainer->iteration)
         trainer->best.before = trainer->best.now;
     trainer->best.iteration = trainer->iteration;
     for (size_t i = 0; i < trainer->test_count; i++)
         LS_TRY(test_one(loop, i, &best));
+    ls_timeline_add(LS_TIMELINE_TEST, NULL, 0, start);
     if (best && trainer->iteration > 0) {
         LS_TRY(ls_snapshots_take(trainer, false, loop->error));
         ls_snapshots_mark_best(trainer);
@@ -190,7 +193,9 @@ static bool test_is_due(const struct ls_trainer *trainer)
 static int snapshot(struct loop *loop)
 {
     double begun = ls_clock();
+    uint64_t start = ls_timeline_start();
     LS_TRY(ls_snapshots_take(loop->trainer, false, loop->error));
+    ls_timeline_add(LS_TIMELINE_SNAPSHOT, NULL, 0, start);
     leave_out(loop->trainer, begun);
     return 0;
 }
@@ -324,5 +329,5 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
         ls_name_good_snapshots(trainer, error);
     ls_snapshots_release(trainer->snapshots);
     ls_thread_pool_leave(trainer->engine->pool);
-    return status;
+    return ls_trainer_trace_write(trainer, status, error);
 }

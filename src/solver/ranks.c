@@ -59,6 +59,7 @@ static void write_options(const struct ls_trainer *trainer,
     for (size_t i = 0; i < trainer->test_count; i++)
         ls_matrices_describe(trainer->tests[i].net, text);
     ls_text_format(text, "statistics: %s\n", trainer->measures ? "at displays" : "none");
+    ls_text_format(text, "trace: %s\n", options->trace != NULL ? "written" : "none");
     /* All digits: ranks that audit other micro-batches would wait for each other. */
     ls_text_format(text, "audited: %.17g of the micro-batches\n", trainer->audited_part);
 }

@@ -28,6 +28,7 @@
 #include "solver/ranks.h"
 #include "solver/snapshots.h"
 #include "solver/statistics.h"
+#include "solver/trace.h"
 #include "solver/training_plan.h"
 #include "transport/comm.h"
 #include "transport/comm_job.h"
@@ -82,6 +83,7 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
                             error));
     trainer->engine->audited_part = trainer->audited_part;
     trainer->engine->audit_seed = trainer->seed;
+    ls_trainer_trace_threads(trainer);
     LS_TRY(ls_training_plan_open_nets(trainer, error));
     LS_TRY(ls_fit_trainer(trainer, (size_t)options->memory, error));
     LS_TRY(ls_environment_make(trainer, error));
@@ -105,6 +107,8 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
     int workers = options->workers > 0 ? options->workers : ls_cpu_count();
     const struct ls_device *device;
     struct ls_trainer *trainer = NULL;
+    struct ls_timeline_track *before =
+        ls_timeline_here; /* this thread's, while the trainer is made */
     int status = ls_device_find(options->device, &device, error);
     if (status == 0) {
         trainer = ls_training_plan_new(definition, device, comm, workers, error);
@@ -119,7 +123,11 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
         trainer->audited_part = options->audit;
         trainer->measures = options->statistics != 0;
         trainer->numerics.allow_other = options->allow_other_numerics != 0;
-        status = create(trainer, options, error);
+        if (options->trace != NULL)
+            status = ls_trainer_trace_begin(trainer, options->trace, options->trace_limit, error);
+        if (status == 0)
+            status = create(trainer, options, error);
+        ls_timeline_here = before;
     }
     if (comm != NULL)
         status = ls_comm_agree(comm, status, error);
@@ -169,6 +177,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_free(trainer->course);
     ls_free(trainer->numerics.environment);
     ls_free(trainer->numerics.history);
+    ls_trainer_trace_end(trainer);
     ls_training_plan_free(trainer);
 }
 
@@ -346,7 +355,10 @@ int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
 {
     ls_thread_pool_enter(trainer->engine->pool);
     ls_comm_common(trainer->comm, 0);
+    const uint32_t number = (uint32_t)trainer->iteration;
+    uint64_t start = ls_timeline_start();
     int status = update(trainer, error);
+    ls_timeline_add(LS_TIMELINE_UPDATE, NULL, number, start);
     if (status != 0)
         trainer->prefetcher_ready = false;
     status = ls_comm_conclude(trainer->comm, status, error);

@@ -111,6 +111,8 @@ struct ls_event_mark {
     int64_t samples; /* as in struct ls_trainer */
 };
 
+struct ls_timeline;
+
 struct ls_trainer {
     const struct ls_solver_definition *definition; /* outlives the trainer */
     const Lockstep__SolverParameter *solver;
@@ -129,6 +131,9 @@ struct ls_trainer {
     double audited_part;              /* of the micro-batches */
     bool measures;                    /* statistics of parameters */
     struct ls_statistics *statistics; /* NULL: they are not wanted */
+    char *trace_path;
+    struct ls_timeline *trace; /* NULL: nothing is recorded */
+    size_t trace_bytes;        /* that it may take */
 
     struct ls_parameter_set *parameters;
     size_t train_parameters; /* of these, the first ones: those of the train net */

@@ -8,10 +8,12 @@
 #include "transport/progress_thread.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "base/timeline.h"
 #include "transport/failure_detector.h"
 
 enum {
@@ -36,7 +38,10 @@ struct ls_progress_thread {
     bool driven;         /* by some thread; what follows is its own then */
     struct ls_collective *sent[LS_COLLECTIVES_UNDER_WAY];
     int sent_count;
-    uint64_t since; /* when the first of them left */
+    uint64_t since;  /* when the first of them left */
+    uint32_t queued; /* collectives, while there is a trace */
+    struct ls_timeline_track *tracks[LS_COLLECTIVES_UNDER_WAY]; /* NULL: nothing is recorded */
+    bool taken[LS_COLLECTIVES_UNDER_WAY]; /* by a collective under way, whose lane it is */
 };
 
 static int progress_state_of(const struct ls_collective *collective)
@@ -47,6 +52,31 @@ static int progress_state_of(const struct ls_collective *collective)
 static void progress_set_state(struct ls_collective *collective, enum ls_collective_state state)
 {
     atomic_store_explicit(&collective->state, state, memory_order_release);
+}
+
+/* A collective leaves: it gets a track of its own among those under way. */
+static void progress_trace_begin(struct ls_progress_thread *progress_thread,
+                                 struct ls_collective *collective)
+{
+    collective->lane = 0;
+    while (progress_thread->taken[collective->lane]) /* one is free: at most as many are sent */
+        collective->lane++;
+    progress_thread->taken[collective->lane] = true;
+    collective->left = progress_thread->tracks[collective->lane] != NULL ? ls_nanoseconds() : 0;
+}
+
+static void progress_trace_end(struct ls_progress_thread *progress_thread,
+                               const struct ls_collective *collective)
+{
+    progress_thread->taken[collective->lane] = false;
+    if (collective->left == 0)
+        return;
+    const struct ls_timeline_event event = {.begin = collective->left,
+                                            .end = ls_nanoseconds(),
+                                            .name = collective->name,
+                                            .number = collective->number,
+                                            .kind = LS_TIMELINE_EXCHANGE};
+    ls_timeline_put(progress_thread->tracks[collective->lane], &event);
 }
 
 /* Starts collectives that are ready. The lock is held, except while an operation is started. */
@@ -64,6 +94,7 @@ static void progress_send_ready(struct ls_progress_thread *progress_thread)
         if (progress_thread->sent_count == 0)
             progress_thread->since = ls_nanoseconds();
         progress_thread->sent[progress_thread->sent_count++] = collective;
+        progress_trace_begin(progress_thread, collective);
         pthread_mutex_unlock(&progress_thread->lock);
         int result =
             collective->start(collective, progress_thread->comm->transport, &collective->op);
@@ -91,6 +122,7 @@ static bool progress_ask(struct ls_progress_thread *progress_thread)
         }
         if (collective->finish != NULL)
             collective->finish(collective);
+        progress_trace_end(progress_thread, collective);
         for (int k = i + 1; k < progress_thread->sent_count; k++)
             progress_thread->sent[k - 1] = progress_thread->sent[k];
         if (--progress_thread->sent_count == 0)
@@ -228,6 +260,7 @@ void ls_progress_thread_queue(struct ls_progress_thread *progress_thread,
 {
     pthread_mutex_lock(&progress_thread->lock);
     collective->next = NULL;
+    collective->number = progress_thread->queued++;
     progress_set_state(collective, LS_COLLECTIVE_QUEUED);
     if (progress_thread->tail != NULL)
         progress_thread->tail->next = collective;
@@ -242,6 +275,7 @@ void ls_progress_thread_ready(struct ls_progress_thread *progress_thread,
 {
     pthread_mutex_lock(&progress_thread->lock);
     if (progress_state_of(collective) == LS_COLLECTIVE_QUEUED) {
+        ls_timeline_add(LS_TIMELINE_READY, NULL, collective->number, ls_timeline_start());
         progress_set_state(collective, LS_COLLECTIVE_READY);
         if (progress_thread->head == collective)
             pthread_cond_signal(&progress_thread->work);
@@ -278,4 +312,18 @@ int ls_progress_thread_wait(struct ls_progress_thread *progress_thread,
     pthread_mutex_unlock(&progress_thread->lock);
     ls_detector_wait(progress_thread->comm->detector, false);
     return lost && !ls_collective_done(collective) ? ls_comm_lost(progress_thread->comm, error) : 0;
+}
+
+void ls_progress_thread_trace(struct ls_progress_thread *progress_thread, struct ls_timeline *trace)
+{
+    char name[32];
+    if (progress_thread == NULL)
+        return;
+    pthread_mutex_lock(&progress_thread->lock);
+    progress_thread->queued = 0;
+    for (int i = 0; i < LS_COLLECTIVES_UNDER_WAY; i++) {
+        snprintf(name, sizeof name, "reducer %d", i);
+        progress_thread->tracks[i] = ls_timeline_track(trace, name);
+    }
+    pthread_mutex_unlock(&progress_thread->lock);
 }

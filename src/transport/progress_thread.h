@@ -14,6 +14,8 @@
 
 #include "transport/comm.h"
 
+struct ls_timeline;
+
 enum { LS_COLLECTIVES_UNDER_WAY = 4 }; /* collectives at a time */
 
 enum ls_collective_state {
@@ -32,6 +34,10 @@ struct ls_collective {
     void (*finish)(struct ls_collective *collective);
     void *user;
     size_t index;               /* the user's */
+    const char *name;           /* for a trace; NULL: none */
+    uint32_t number;            /* in the order in which all ranks queue them */
+    int lane;                   /* of those under way at a time */
+    uint64_t left;              /* when it was started, for a trace; else 0 */
     _Atomic int state;          /* enum ls_collective_state */
     struct ls_collective *next; /* the progress thread's */
     struct ls_transport_op *op;
@@ -42,6 +48,10 @@ int ls_progress_thread_start(struct ls_comm *comm, void (*enter_thread)(void),
                              struct ls_progress_thread **progress_thread, struct ls_error *error);
 /* Nothing may be under way. */
 void ls_progress_thread_stop(struct ls_progress_thread *progress_thread);
+
+/* Exchanges are recorded in this trace (NULL: no longer). Nothing may be under way. */
+void ls_progress_thread_trace(struct ls_progress_thread *progress_thread,
+                              struct ls_timeline *trace);
 
 /* Messages are expected (true): they are received within a fraction of a millisecond, until the
  * same call with false. Calls are counted. NULL: no effect. */

@@ -1,0 +1,221 @@
+/* Traces as text. See observe/timeline_text.h.
+ *
+ * Ranks are processes, tracks are threads. What takes time is one object with its duration ("X").
+ * Arrows ("s" where they begin, "f" where they end) lead from what made an exchange ready to its
+ * beginning, and from there to its end on other ranks. An arrow is written only where both of its
+ * ends are.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "observe/timeline_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+
+enum { ALL_TO_ALL = 8 /* ranks: of more only neighbours have arrows */ };
+
+/* What is recorded of an exchange. */
+enum { IS_READY = 1, IS_EXCHANGED = 2 };
+
+struct writing {
+    const struct ls_timeline_rank *rank;
+    const unsigned char *known; /* by number of the exchange */
+    uint32_t count;             /* of these */
+    struct ls_text *text;
+    int track;
+};
+
+static const char *const categories[] = {
+    [LS_TIMELINE_UPDATE] = "update",     [LS_TIMELINE_MICRO_BATCH] = "micro-batch",
+    [LS_TIMELINE_FORWARD] = "forward",   [LS_TIMELINE_BACKWARD] = "backward",
+    [LS_TIMELINE_APPLY] = "weights",     [LS_TIMELINE_BARRIER] = "barrier",
+    [LS_TIMELINE_DATA] = "data",         [LS_TIMELINE_DECODE] = "decode",
+    [LS_TIMELINE_TEST] = "test",         [LS_TIMELINE_SNAPSHOT] = "snapshot",
+    [LS_TIMELINE_EXCHANGE] = "exchange",
+};
+
+static const char *const names[] = {
+    [LS_TIMELINE_UPDATE] = "update",      [LS_TIMELINE_MICRO_BATCH] = "micro-batch",
+    [LS_TIMELINE_FORWARD] = "forward",    [LS_TIMELINE_BACKWARD] = "backward",
+    [LS_TIMELINE_APPLY] = "new weights",  [LS_TIMELINE_BARRIER] = "barrier",
+    [LS_TIMELINE_DATA] = "wait for data", [LS_TIMELINE_DECODE] = "decode",
+    [LS_TIMELINE_TEST] = "test",          [LS_TIMELINE_SNAPSHOT] = "snapshot",
+    [LS_TIMELINE_EXCHANGE] = "exchange",
+};
+
+/* ---- What is recorded of exchanges ----------------------------------------------------------- */
+
+static void note_event(const struct ls_timeline_event *event, unsigned char *known, uint32_t count)
+{
+    if (event->kind == LS_TIMELINE_READY && event->number < count)
+        known[event->number] |= IS_READY;
+    if (event->kind == LS_TIMELINE_EXCHANGE && event->number < count)
+        known[event->number] |= IS_EXCHANGED;
+}
+
+/* The largest number of an exchange + 1. */
+static uint32_t count_exchanges(const struct ls_timeline *trace)
+{
+    uint32_t count = 0;
+    for (const struct ls_timeline_track *t = trace->tracks; t != NULL; t = t->next)
+        for (const struct ls_timeline_block *block = t->first; block != NULL; block = block->next)
+            for (size_t i = 0; i < block->count; i++)
+                if (block->event[i].kind == LS_TIMELINE_EXCHANGE && block->event[i].number >= count)
+                    count = block->event[i].number + 1;
+    return count;
+}
+
+static int find_known(const struct ls_timeline *trace, uint32_t *count, unsigned char **known,
+                      struct ls_error *error)
+{
+    *count = count_exchanges(trace);
+    *known = ls_alloc((size_t)*count + 1, 1);
+    if (*known == NULL)
+        return ls_fail_memory(error, "a trace");
+    for (const struct ls_timeline_track *t = trace->tracks; t != NULL; t = t->next)
+        for (const struct ls_timeline_block *block = t->first; block != NULL; block = block->next)
+            for (size_t i = 0; i < block->count; i++)
+                note_event(&block->event[i], *known, *count);
+    return 0;
+}
+
+int ls_timeline_exchanges(const struct ls_timeline *trace, uint32_t *count, struct ls_error *error)
+{
+    unsigned char *known;
+    uint32_t there;
+    *count = 0;
+    LS_TRY(find_known(trace, &there, &known, error));
+    while (*count < there && (known[*count] & IS_EXCHANGED) != 0)
+        ++*count;
+    ls_free(known);
+    return 0;
+}
+
+/* ---- Objects --------------------------------------------------------------------------------- */
+
+static void add_time(const struct writing *writing, const char *key, int64_t nanoseconds)
+{
+    const int64_t at = nanoseconds > 0 ? nanoseconds : 0;
+    ls_text_format(writing->text, ",\"%s\":%" PRId64 ".%03d", key, at / 1000, (int)(at % 1000));
+}
+
+static int64_t time_of(const struct writing *writing, uint64_t clock)
+{
+    return (int64_t)clock + writing->rank->offset - writing->rank->zero;
+}
+
+static void begin_object(const struct writing *writing, char phase)
+{
+    ls_text_format(writing->text, "{\"ph\":\"%c\",\"pid\":%d,\"tid\":%d", phase,
+                   writing->rank->rank, writing->track);
+}
+
+/* One end of an arrow: 's', or 'f' for what it leads to. */
+static void add_arrow(const struct writing *writing, char phase, uint64_t clock, const char *name,
+                      const char *id)
+{
+    begin_object(writing, phase);
+    add_time(writing, "ts", time_of(writing, clock));
+    ls_text_format(writing->text, ",\"name\":\"%s\",\"cat\":\"exchange\",\"id\":\"%s\"%s},\n", name,
+                   id, phase == 'f' ? ",\"bp\":\"e\"" : "");
+}
+
+/* Whether what one rank sends another has an arrow. */
+static bool has_arrow(const struct writing *writing, int from, int to)
+{
+    return from != to &&
+           (writing->rank->ranks <= ALL_TO_ALL || (from + 1) % writing->rank->ranks == to);
+}
+
+static void add_exchange_arrows(const struct writing *writing,
+                                const struct ls_timeline_event *event)
+{
+    const int me = writing->rank->rank;
+    const uint64_t last = event->end > event->begin ? event->end - 1 : event->end;
+    char id[64];
+    if ((writing->known[event->number] & IS_READY) != 0) {
+        snprintf(id, sizeof id, "ready.%d.%" PRIu32, me, event->number);
+        add_arrow(writing, 'f', event->begin, "ready", id);
+    }
+    for (int r = 0; r < writing->rank->ranks && event->number < writing->rank->exchanges; r++) {
+        if (has_arrow(writing, me, r)) {
+            snprintf(id, sizeof id, "sent.%" PRIu32 ".%d.%d", event->number, me, r);
+            add_arrow(writing, 's', event->begin, "sent", id);
+        }
+        if (has_arrow(writing, r, me)) {
+            snprintf(id, sizeof id, "sent.%" PRIu32 ".%d.%d", event->number, r, me);
+            add_arrow(writing, 'f', last, "sent", id);
+        }
+    }
+}
+
+static void add_event(const struct writing *writing, const struct ls_timeline_event *event)
+{
+    char id[64];
+    if (event->kind == LS_TIMELINE_READY) {
+        if (event->number >= writing->count || (writing->known[event->number] & IS_EXCHANGED) == 0)
+            return;
+        snprintf(id, sizeof id, "ready.%d.%" PRIu32, writing->rank->rank, event->number);
+        add_arrow(writing, 's', event->begin, "ready", id);
+        return;
+    }
+    begin_object(writing, 'X');
+    add_time(writing, "ts", time_of(writing, event->begin));
+    add_time(writing, "dur", (int64_t)(event->end - event->begin));
+    ls_text_add(writing->text, ",\"name\":");
+    ls_text_add_json(writing->text, event->name != NULL ? event->name : names[event->kind]);
+    ls_text_format(writing->text, ",\"cat\":\"%s\"", categories[event->kind]);
+    if (event->kind == LS_TIMELINE_UPDATE || event->kind == LS_TIMELINE_MICRO_BATCH ||
+        event->kind == LS_TIMELINE_EXCHANGE)
+        ls_text_format(writing->text, ",\"args\":{\"number\":%" PRIu32 "}", event->number);
+    ls_text_add(writing->text, "},\n");
+    if (event->kind == LS_TIMELINE_EXCHANGE)
+        add_exchange_arrows(writing, event);
+}
+
+/* "M": what a process or a thread is called, and where it stands. */
+static void add_names(const struct writing *writing, const struct ls_timeline_track *tracks)
+{
+    const struct ls_timeline_rank *rank = writing->rank;
+    char name[160];
+    snprintf(name, sizeof name, "rank %d (%.64s)", rank->rank, rank->host);
+    ls_text_format(
+        writing->text,
+        "{\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":",
+        rank->rank);
+    ls_text_add_json(writing->text, name);
+    ls_text_format(writing->text,
+                   "}},\n{\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"name\":\"process_sort_index\","
+                   "\"args\":{\"sort_index\":%d}},\n",
+                   rank->rank, rank->rank);
+    for (const struct ls_timeline_track *t = tracks; t != NULL; t = t->next) {
+        ls_text_format(writing->text,
+                       "{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"thread_name\",\"args\":{"
+                       "\"name\":",
+                       rank->rank, t->number);
+        ls_text_add_json(writing->text, t->name);
+        ls_text_format(writing->text,
+                       "}},\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"thread_sort_index\","
+                       "\"args\":{\"sort_index\":%d}},\n",
+                       rank->rank, t->number, t->number);
+    }
+}
+
+int ls_timeline_write(const struct ls_timeline *trace, const struct ls_timeline_rank *rank,
+                      struct ls_text *text, struct ls_error *error)
+{
+    struct writing writing = {.rank = rank, .text = text};
+    unsigned char *known;
+    LS_TRY(find_known(trace, &writing.count, &known, error));
+    writing.known = known;
+    add_names(&writing, trace->tracks);
+    for (const struct ls_timeline_track *t = trace->tracks; t != NULL; t = t->next) {
+        writing.track = t->number;
+        for (const struct ls_timeline_block *block = t->first; block != NULL; block = block->next)
+            for (size_t i = 0; i < block->count; i++)
+                add_event(&writing, &block->event[i]);
+    }
+    ls_free(known);
+    return text->failed ? ls_fail_memory(error, "a trace") : 0;
+}
