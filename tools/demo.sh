@@ -154,6 +154,19 @@ lenet_body() {
         }' "$examples/lenet_train_test.prototxt"
 }
 
+# say_overfitting LOG: where the last test is clearly worse than the best one, what that means.
+say_overfitting() {
+    sed -n 's/^{"event": "test", "iteration": \([0-9]*\),.*"accuracy", "values": \[\([0-9.e-]*\)\].*/\1 \2/p' "$1" |
+        awk 'NR == 1 || $2 > best { best = $2; at = $1 }
+            { last = $2; end = $1 }
+            END {
+                if (NR > 1 && last < best - 0.005)
+                    printf "\nIt overfits: after %d updates the accuracy on samples that it does not train on was\n" \
+                        "%.3f, after %d updates it is %.3f. More pictures, or fewer updates, would help; the\n" \
+                        "model that is kept is the best one.\n", at, best, end, last
+            }'
+}
+
 [ -x "$program" ] || die "there is no program '$program'"
 mkdir -p "$output"
 rm -f "$output"/lenet*
@@ -175,7 +188,8 @@ sed -e "s|^net:.*|net: \"lenet_train_test.prototxt\"|" \
 step "Training LeNet on $kind"
 model=$output/lenet_best.safetensors
 "$program" train --solver "$output/lenet_solver.prototxt" --overwrite \
-    --snapshot-prefix "$output/lenet"
+    --snapshot-prefix "$output/lenet" --log-json "$output/lenet_log.json"
+say_overfitting "$output/lenet_log.json"
 
 step "Testing the best of these models on all samples that were held out"
 "$program" test --model "$output/lenet_train_test.prototxt" --weights "$model"
