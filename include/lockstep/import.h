@@ -22,7 +22,8 @@ struct lockstep_import_options {
 };
 LOCKSTEP_API void lockstep_import_options_init(struct lockstep_import_options *options);
 
-/* Reads an ONNX model and writes PREFIX_deploy.prototxt and PREFIX.safetensors, and, where options
+/* Reads an ONNX model and writes PREFIX_deploy.prototxt and, where it has
+ * weights, PREFIX.safetensors, and, where options
  * ask for them, PREFIX_train_test.prototxt and PREFIX_solver.prototxt. What has no equivalent is
  * LOCKSTEP_DEFINITION, all of it named at once, and a damaged file LOCKSTEP_WEIGHTS; nothing is
  * written then. `tell` (may be NULL) gets the name of each file that was written. */

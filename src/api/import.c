@@ -201,7 +201,7 @@ int lockstep_import_onnx(const char *path, const char *prefix,
     const struct ls_onnx_import request = {mine.shapes, mine.shape_count};
     LS_TRY(ls_onnx_import(path, &request, &net, inner));
     const struct importing i = {&net, prefix, mine.loss, tell, user, inner};
-    int status = write_weights(&i);
+    int status = net.weight_count > 0 ? write_weights(&i) : 0;
     if (status == 0)
         status = write_deploy(&i);
     if (status == 0 && mine.loss != NULL)

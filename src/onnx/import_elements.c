@@ -337,6 +337,11 @@ static int combine(struct ls_importer *x, enum operation operation)
     struct ls_shape both;
     if (a == NULL || b == NULL)
         return ls_import_cannot(x, NULL, "an input is missing");
+    /* Version 6 laid the second input over axes that it named; later ones, over the last axes. */
+    const int64_t axis = ls_import_integer(x, "axis", -1);
+    if (axis >= 0 && axis != a->shape.rank - b->shape.rank)
+        return ls_import_cannot(x, "export it with opset_version 7 or later",
+                                "axis %lld of its first input is not read", (long long)axis);
     if (!ls_import_broadcast(&a->shape, &b->shape, &both))
         return ls_import_cannot(x, NULL, "the shapes of its inputs do not fit each other");
     if (b->constant)

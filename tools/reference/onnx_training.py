@@ -26,7 +26,7 @@ CLASSES = 10
 NETWORKS = ["resnet18", "mobilenet_v3_small", "squeezenet1_1", "vgg11_bn", "shufflenet_v2_x0_5"]
 # Where a network's pooling needs larger pictures than others.
 SIZES = {"vgg11_bn": 224, "vgg11": 224, "alexnet": 224}
-LEARNING_RATE = 0.001
+LEARNING_RATE = 0.001  # small: with larger steps batch norms of few numbers amplify rounding
 SOLVER = """net: "net_train_test.prototxt"
 base_lr: %g
 lr_policy: "fixed"
