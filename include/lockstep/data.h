@@ -49,6 +49,24 @@ LOCKSTEP_API int lockstep_convert(const struct lockstep_source_options *source, 
 LOCKSTEP_API int lockstep_mean(const struct lockstep_source_options *source, const char *path,
                                double *channel_means, int *channels, struct lockstep_error *error);
 
+/* What a source of pictures has. Sizes and classes are those of all records, mean and deviation
+ * those of the pixels of up to 500 records, spread evenly. */
+enum { LOCKSTEP_SOURCE_CLASSES = 1000, LOCKSTEP_SOURCE_CHANNELS = 4 };
+struct lockstep_source_facts {
+    int64_t records;
+    int channels;
+    int height, height_least, height_most; /* pixels: the median, the least, the largest */
+    int width, width_least, width_most;
+    double mean[LOCKSTEP_SOURCE_CHANNELS], deviation[LOCKSTEP_SOURCE_CHANNELS];
+    int classes; /* the largest label and 1; 0: labels are no classes */
+    int64_t class_records[LOCKSTEP_SOURCE_CLASSES];
+};
+/* Fills `facts`. LOCKSTEP_DATA where a record cannot be read, or a label is not below
+ * LOCKSTEP_SOURCE_CLASSES; LOCKSTEP_USAGE where records have no pictures, or no labels. */
+LOCKSTEP_API int lockstep_source_survey(const struct lockstep_source_options *source,
+                                        struct lockstep_source_facts *facts,
+                                        struct lockstep_error *error);
+
 /* A record that cannot be trained on or tested with, and a source that was read to its end. `net`
  * is "train", "test" or "test #1"; `name` is that of a picture or key, or empty. Strings live as
  * long as the call of the callback. */

@@ -5,6 +5,7 @@
 #include "data/convert.h"
 #include "data/mean.h"
 #include "data/options.h"
+#include "data/survey.h"
 
 void lockstep_source_options_init(struct lockstep_source_options *options)
 {
@@ -39,4 +40,14 @@ int lockstep_mean(const struct lockstep_source_options *source, const char *path
     struct lockstep_callbacks callbacks = mine.callbacks;
     mine.callbacks = ls_caller_callbacks(&callbacks);
     return ls_mean(&mine, path, channel_means, channels, inner);
+}
+
+int lockstep_source_survey(const struct lockstep_source_options *source,
+                           struct lockstep_source_facts *facts, struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    struct ls_error *inner = ls_api_error(error);
+    struct lockstep_source_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, source, "lockstep_source_options_init", inner));
+    return ls_survey(&mine, facts, inner);
 }

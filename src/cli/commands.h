@@ -30,6 +30,7 @@ extern const struct ls_cli_command ls_cli_command_diff;
 extern const struct ls_cli_command ls_cli_command_show;
 extern const struct ls_cli_command ls_cli_command_list;
 extern const struct ls_cli_command ls_cli_command_report;
+extern const struct ls_cli_command ls_cli_command_init;
 extern const struct ls_cli_command ls_cli_command_plot;
 extern const struct ls_cli_command ls_cli_command_completion;
 extern const struct ls_cli_command ls_cli_command_help;

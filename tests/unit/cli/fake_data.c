@@ -258,3 +258,21 @@ int lockstep_check_model(const char *path, const struct lockstep_check_options *
     (void)path, (void)options, (void)error;
     return 0;
 }
+
+int lockstep_source_survey(const struct lockstep_source_options *source,
+                           struct lockstep_source_facts *facts, struct lockstep_error *error)
+{
+    (void)source;
+    (void)error;
+    *facts = (struct lockstep_source_facts){.records = 100,
+                                            .channels = 1,
+                                            .height = 28,
+                                            .width = 28,
+                                            .height_least = 28,
+                                            .height_most = 28,
+                                            .width_least = 28,
+                                            .width_most = 28,
+                                            .classes = 2,
+                                            .class_records = {50, 50}};
+    return 0;
+}
