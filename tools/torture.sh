@@ -293,7 +293,7 @@ failing_call() {
 }
 torture_faults() {
     local call count k step tried=0 aborted=0 before=$failures
-    local calls=(open write fsync linkat rename unlink malloc)
+    local calls=("open" write fsync linkat rename unlink malloc)
     # With several ranks the last one's calls fail.
     cat >one_fails <<'TEXT'
 rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-none}}
