@@ -4,9 +4,11 @@
 # then, in a copy of their own, as an ordinary user.
 #
 #     fresh.sh [--quick] [--keep]
+#     fresh.sh --packages FOLDER [--keep]
 #
 # --quick: a tenth of the demo's training, and for the user, who gets root's checkout with what was
 # built in it, of the tests those that depend on who runs them. --keep: the folder stays.
+# --packages: instead, the .deb files of FOLDER are installed there and tried (tools/package_check.sh).
 # Data sets come from $LOCKSTEP_DATA, else from ../shared/data; packages from where this machine has
 # them from, if it is a Debian 12, else from debootstrap's own mirror.
 #
@@ -113,8 +115,22 @@ try() {
     step "As $user: $count, in $((SECONDS - begun)) s"
 }
 
+try_packages() {
+    local place=/srv/packages # what runs there, beside what it runs on
+    mkdir -p "$root$place/examples"
+    cp "$packages"/*.deb "$source/tools/package_check.sh" "$root$place"
+    cp -r "$source/examples/mnist" "$source/examples/library" "$root$place/examples"
+    inside root "$place/package_check.sh" "$place"
+}
+
 in_namespaces() {
     local options=() passed failed skipped more
+    if [ -n "$packages" ]; then
+        root=$folder/root place=/srv
+        make_system
+        try_packages
+        return
+    fi
     demo=(./run demo)
     [ -z "$quick" ] || demo=(env LOCKSTEP_DEMO_UPDATES=600 ./run demo)
     root=$folder/root
@@ -140,21 +156,29 @@ in_namespaces() {
 
 # ---- Outside ------------------------------------------------------------------------------------
 
-quick="" keep=""
+quick="" keep="" packages=""
 if [ "${1:-}" = --in-namespaces ]; then
-    folder=$2 quick=$3
+    folder=$2 quick=$3 packages=$4
     in_namespaces
     exit
 fi
-for option in "$@"; do
-    case $option in
+while [ $# != 0 ]; do
+    case $1 in
     --quick) quick=1 ;;
     --keep) keep=1 ;;
+    --packages)
+        packages=$(realpath "${2:-}") && compgen -G "$packages/*.deb" >/dev/null || {
+            printf 'fresh: --packages wants a folder with .deb files\n' >&2
+            exit 2
+        }
+        shift
+        ;;
     *)
-        printf 'fresh: no option %s; there are --quick and --keep\n' "$option" >&2
+        printf 'fresh: no option %s; there are --quick, --keep and --packages\n' "$1" >&2
         exit 2
         ;;
     esac
+    shift
 done
 [ "$(id -u)" = 0 ] || impossible "it takes root"
 command -v debootstrap >/dev/null || impossible "the package debootstrap is missing"
@@ -179,7 +203,7 @@ trap 'exit 143' TERM HUP
 free=$(df -Pk "$folder" | awk 'NR == 2 { print int($4 / 1048576) }')
 [ "$free" -ge 5 ] || impossible "$folder has $free GiB of space, and 5 are needed"
 setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc \
-    "$self" --in-namespaces "$folder" "$quick" &
+    "$self" --in-namespaces "$folder" "$quick" "$packages" &
 inner=$!
 status=0
 wait "$inner" || status=$?
