@@ -194,6 +194,8 @@ static int put_field(struct session *session, const char *field, struct ls_plot 
     for (size_t i = 0; i < curve; i++)
         free(points[i]);
     free(names);
+    plot->curves = NULL;
+    plot->count = 0;
     return memory ? 0 : ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
 }
 
@@ -203,7 +205,7 @@ static int choose_height(const struct session *session)
     enum { MOST = 14, LEAST = 4, AROUND = 3 };
     if (session->values->height > 0)
         return (int)session->values->height;
-    int rows = ls_terminal_height(stdout);
+    int rows = session->field_count > 0 ? ls_terminal_height(stdout) : 0;
     int room = rows > 0 ? (rows - 2) / (int)session->field_count - AROUND -
                               (int)session->values->logs.count
                         : MOST;

@@ -68,9 +68,10 @@ void ls_cli_version(void)
 
 const struct ls_cli_command *ls_cli_find_command(const char *name)
 {
-    const char *names[40];
+    enum { NAMES_MAX = 100 };
+    const char *names[NAMES_MAX + 1];
     size_t count = 0;
-    for (; ls_cli_commands[count] != NULL; count++) {
+    for (; ls_cli_commands[count] != NULL && count < NAMES_MAX; count++) {
         if (strcmp(ls_cli_commands[count]->name, name) == 0)
             return ls_cli_commands[count];
         names[count] = ls_cli_commands[count]->name;
