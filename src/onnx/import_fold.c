@@ -567,6 +567,8 @@ static int fold_where(struct folding *f)
     if (!ls_import_broadcast(&f->in[1]->shape, &f->in[2]->shape, &two) ||
         !ls_import_broadcast(&f->in[0]->shape, &two, &shape) || !f->in[0]->integers)
         return ls_import_cannot(f->x, NULL, "its inputs do not fit each other");
+    if (shape.rank > LS_RANK_MAX) /* as the analyzer cannot see */
+        return ls_import_cannot(f->x, NULL, "its inputs have too many axes");
     LS_TRY(make(f, &shape, f->in[1]->integers && f->in[2]->integers));
     for (int i = 0; i < 3; i++)
         lay_strides(&f->in[i]->shape, &shape, s[i]);
