@@ -53,7 +53,8 @@ static void put(struct folding *f, int64_t at, const struct ls_onnx_value *from,
 static int64_t place(const struct ls_shape *shape, int64_t i, const int64_t *strides)
 {
     int64_t at = 0;
-    for (int axis = shape->rank - 1; axis >= 0; axis--) {
+    int rank = shape->rank < LS_RANK_MAX ? shape->rank : LS_RANK_MAX; /* for clang's analyzer */
+    for (int axis = rank - 1; axis >= 0; axis--) {
         at += i % shape->dim[axis] * strides[axis];
         i /= shape->dim[axis];
     }
@@ -562,13 +563,11 @@ static int fold_two(struct folding *f)
 static int fold_where(struct folding *f)
 {
     struct ls_shape two, shape;
-    int64_t s[3][LS_RANK_MAX];
+    int64_t s[3][LS_RANK_MAX] = {{0}};
     LS_TRY(need(f, 3));
     if (!ls_import_broadcast(&f->in[1]->shape, &f->in[2]->shape, &two) ||
         !ls_import_broadcast(&f->in[0]->shape, &two, &shape) || !f->in[0]->integers)
         return ls_import_cannot(f->x, NULL, "its inputs do not fit each other");
-    if (shape.rank > LS_RANK_MAX) /* as the analyzer cannot see */
-        return ls_import_cannot(f->x, NULL, "its inputs have too many axes");
     LS_TRY(make(f, &shape, f->in[1]->integers && f->in[2]->integers));
     for (int i = 0; i < 3; i++)
         lay_strides(&f->in[i]->shape, &shape, s[i]);
