@@ -171,7 +171,7 @@ static void draw_run(struct ls_text *page, const struct ls_chart *chart, const s
                      int run)
 {
     struct lockstep_point points[LS_CHART_POINTS];
-    double values[LS_CHART_POINTS];
+    double values[LS_CHART_POINTS] = {0};
     const size_t count = ls_chart_points(chart->series[run], points);
     const bool smoothed = is_smoothed(chart);
     for (size_t i = 0; i < count; i++)

@@ -50,9 +50,14 @@ sequence_data() {
 
 # sequence_solver ROW: solver.prototxt and net.prototxt.
 sequence_solver() {
-    local net=${1%%|*} fields=${1#*|} values=()
-    [ "$net" != streams ] || values=(streams="$([[ $fields = *iter_size* ]] && echo 12 || echo 6)")
-    test_net "sequence_$net" ${values[@]+"${values[@]}"} >net.prototxt
+    local net=${1%%|*} fields=${1#*|} streams=6
+    [[ $fields != *iter_size* ]] || streams=12
+    case $net in
+    packed) test_net sequence_packed >net.prototxt ;;
+    buckets) test_net sequence_buckets >net.prototxt ;;
+    streams) test_net sequence_streams streams=$streams >net.prototxt ;;
+    *) return 1 ;;
+    esac
     printf 'net: "net.prototxt" lr_policy: "fixed" max_iter: 8 random_seed: 3 display: 0 snapshot_prefix: "net"\n%s\n' \
         "$fields" >solver.prototxt
 }
