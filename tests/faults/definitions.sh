@@ -35,7 +35,7 @@ bad 's/type: "xavier"/type: "gaussian" std: -1/' "${at}conv: weight filler: .*st
 bad 's/type: "xavier"/value: nan/' "${at}conv: weight filler: .*nan"
 bad 's/bottom: "conv"/bottom: "cnov"/' "${at}pool: .*bottom 'cnov'.*did you mean 'conv'"
 bad 's/bottom: "label"/bottom: "data"/' "${at}loss: 'data' has"
-bad 's/bottom: "label"//' "${at}loss: its type SoftmaxWithLoss takes 2 bottoms, not 1"
+bad 's/bottom: "label"//' "${at}loss: its type SoftmaxWithLoss takes 2 to 3 bottoms, not 1"
 bad 's/top: "pool"/top: "conv2" top: "pool"/' "${at}(pool|ip): "
 bad 's/batch_size: 16/batch_size: 0/' "${at}d: a batch of 0 samples is not possible"
 bad 's/batch_size: 16//' "${at}d: batch_size is missing"
