@@ -161,8 +161,8 @@ static int add_inputs(struct ls_importer *x, const struct ls_onnx_import *option
     return 0;
 }
 
-/* Values of nodes, and who reads what. A node's inputs must have been made before it: so there are
- * no circles. */
+/* Adds the values that nodes make, and notes which nodes read each value. An input of a node must
+ * have been made by a node before it, so there are no circles. */
 static int add_nodes(struct ls_importer *x)
 {
     const Onnx__GraphProto *graph = x->graph;
