@@ -1,7 +1,6 @@
 /* Import: groups of nodes that one layer stands for.
  *
  *   GELU        x Phi(x), with Erf:  Div or Mul, Erf, Add, and two products in either order
- *   LayerNorm   the mean away, and by the root of the mean square, in versions before 17
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>

@@ -32,17 +32,13 @@ struct ls_onnx_value {
 enum ls_onnx_fate {
     LS_ONNX_AS_IT_IS,
     LS_ONNX_INSIDE, /* a part of what a later node stands for: nothing to do */
-    LS_ONNX_GELU,   /* the last node of a pattern; `pattern_in` is what it reads */
-    LS_ONNX_LAYER_NORM,
-    LS_ONNX_SAME /* has been done by an earlier node: hands on its input */
+    LS_ONNX_GELU,   /* the last node of a pattern; `in` is what it reads */
+    LS_ONNX_SAME    /* has been done by an earlier node: hands on its input */
 };
 
 struct ls_onnx_plan {
     enum ls_onnx_fate fate;
-    size_t in;           /* value */
-    size_t factor, bias; /* values of a layer norm; SIZE_MAX: none */
-    double eps;
-    int axis;
+    size_t in; /* value */
 };
 
 struct ls_importer {
