@@ -15,7 +15,7 @@
 #include "schema/text_format.h"
 #include "schema/upgrade.h"
 
-enum { WHAT_MAX = 192, SHOWN_MAX = 200 };
+enum { SHOWN_MAX = 200 };
 
 struct comparison {
     const struct ls_diff_report *report;
@@ -43,44 +43,15 @@ static void show(const struct ls_definition *definition, const ProtobufCMessage 
     ls_text_free(&text);
 }
 
-static void compare_messages(struct comparison *comparison, const char *path,
-                             const ProtobufCMessage *a, const ProtobufCMessage *b);
-
-/* Descends into messages that both sides have as often; false where values are to be shown. */
-static bool descend(struct comparison *comparison, const char *what, const ProtobufCMessage *a,
-                    const ProtobufCMessage *b, const ProtobufCFieldDescriptor *field)
+static void say_difference(void *user, const char *path, const ProtobufCMessage *a,
+                           const ProtobufCMessage *b, const ProtobufCFieldDescriptor *field)
 {
-    size_t count = ls_field_count(a, field);
-    if (field->type != PROTOBUF_C_TYPE_MESSAGE || count != ls_field_count(b, field))
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        const ProtobufCMessage *const *mine = ls_field_at(a, field, i);
-        const ProtobufCMessage *const *theirs = ls_field_at(b, field, i);
-        char path[WHAT_MAX];
-        if (ls_field_is_repeated(field))
-            snprintf(path, sizeof path, "%.150s[%zu].", what, i);
-        else
-            snprintf(path, sizeof path, "%.180s.", what);
-        compare_messages(comparison, path, *mine, *theirs);
-    }
-    return true;
-}
-
-static void compare_messages(struct comparison *comparison, const char *path,
-                             const ProtobufCMessage *a, const ProtobufCMessage *b)
-{
-    const ProtobufCMessageDescriptor *type = a->descriptor;
-    for (unsigned i = 0; i < type->n_fields; i++) {
-        const ProtobufCFieldDescriptor *field = &type->fields[i];
-        char what[WHAT_MAX], values[2][LS_PLACE_MAX + SHOWN_MAX];
-        snprintf(what, sizeof what, "%.120s%.60s", path, field->name);
-        if (ls_field_equal(a, b, field) || descend(comparison, what, a, b, field))
-            continue;
-        show(comparison->definition[0], a, field, values[0], sizeof values[0]);
-        show(comparison->definition[1], b, field, values[1], sizeof values[1]);
-        ls_diff_say(comparison->report, "%s: %s and %s", what, values[0], values[1]);
-        comparison->differing++;
-    }
+    struct comparison *comparison = user;
+    char values[2][LS_PLACE_MAX + SHOWN_MAX];
+    show(comparison->definition[0], a, field, values[0], sizeof values[0]);
+    show(comparison->definition[1], b, field, values[1], sizeof values[1]);
+    ls_diff_say(comparison->report, "%s: %s and %s", path, values[0], values[1]);
+    comparison->differing++;
 }
 
 static const char *name_of(const Lockstep__LayerParameter *layer)
@@ -159,13 +130,14 @@ static void compare_nets(struct comparison *comparison, const Lockstep__NetParam
     Lockstep__NetParameter head_a = *a,
                            head_b = *b; /* all but the layers: the message's own place */
     head_a.n_layer = head_b.n_layer = 0;
-    compare_messages(comparison, "the net's ", &head_a.base, &head_b.base);
+    ls_message_differences("the net's ", &head_a.base, &head_b.base, say_difference, comparison);
     for (size_t i = 0; i < a->n_layer; i++) {
         size_t found = find_layer(b, a, i);
-        char path[WHAT_MAX];
+        char path[LS_FIELD_PATH_MAX];
         snprintf(path, sizeof path, "layer '%.100s': ", name_of(a->layer[i]));
         if (found != SIZE_MAX)
-            compare_messages(comparison, path, &a->layer[i]->base, &b->layer[found]->base);
+            ls_message_differences(path, &a->layer[i]->base, &b->layer[found]->base, say_difference,
+                                   comparison);
     }
     say_missing(comparison, a, b, 0);
     say_missing(comparison, b, a, 1);
@@ -241,7 +213,7 @@ static int diff_solvers(const struct ls_diff_report *report, size_t *differing,
     if (status == 0) {
         const Lockstep__SolverParameter *a = (void *)comparison.definition[0]->message;
         const Lockstep__SolverParameter *b = (void *)comparison.definition[1]->message;
-        compare_messages(&comparison, "", &a->base, &b->base);
+        ls_message_differences("", &a->base, &b->base, say_difference, &comparison);
         status = diff_files(&comparison, a->net, b->net, differing, error);
         if (status == 0)
             status = diff_files(&comparison, a->train_net, b->train_net, differing, error);

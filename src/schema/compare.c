@@ -94,50 +94,19 @@ static void show(const ProtobufCMessage *message, const ProtobufCFieldDescriptor
     ls_text_free(&text);
 }
 
-static void compare_messages(struct comparison *comparison, const char *path,
-                             const ProtobufCMessage *a, const ProtobufCMessage *b);
-
-/* Descends into messages that both sides have; false where a value is to be shown as a whole. */
-static bool descend(struct comparison *comparison, const char *what, const ProtobufCMessage *a,
-                    const ProtobufCMessage *b, const ProtobufCFieldDescriptor *field)
+/* A field of the net, or of a layer in it. */
+static void field_of_net_differs(void *user, const char *path, const ProtobufCMessage *a,
+                                 const ProtobufCMessage *b, const ProtobufCFieldDescriptor *field)
 {
-    size_t count = ls_field_count(a, field);
-    if (field->type != PROTOBUF_C_TYPE_MESSAGE || count != ls_field_count(b, field))
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        const ProtobufCMessage *const *child_a = ls_field_at(a, field, i);
-        const ProtobufCMessage *const *child_b = ls_field_at(b, field, i);
-        char path[WHAT_MAX];
-        if (ls_field_is_repeated(field))
-            snprintf(path, sizeof path, "%.150s[%zu].", what, i);
-        else
-            snprintf(path, sizeof path, "%.180s.", what);
-        compare_messages(comparison, path, *child_a, *child_b);
-    }
-    return true;
-}
-
-/* Reports the fields in which two messages of one type differ, as deep down as it goes. `path` is
- * put before their names. */
-static void compare_messages(struct comparison *comparison, const char *path,
-                             const ProtobufCMessage *a, const ProtobufCMessage *b)
-{
-    const ProtobufCMessageDescriptor *type = a->descriptor;
-    for (unsigned i = 0; i < type->n_fields; i++) {
-        const ProtobufCFieldDescriptor *field = &type->fields[i];
-        char what[WHAT_MAX];
-        snprintf(what, sizeof what, "%.120s%.60s", path, field->name);
-        if (ls_field_equal(a, b, field) || ls_canonical_is_path(a, field->name) ||
-            descend(comparison, what, a, b, field))
-            continue;
-        bool allowed =
-            is_among(field->name, allowed_of_net, sizeof allowed_of_net / sizeof allowed_of_net[0]);
-        struct ls_change *change = add_change(comparison, allowed, what);
-        if (change != NULL) {
-            show(a, field, change->before);
-            show(b, field, change->after);
-        }
-    }
+    if (ls_canonical_is_path(a, field->name))
+        return;
+    bool allowed =
+        is_among(field->name, allowed_of_net, sizeof allowed_of_net / sizeof allowed_of_net[0]);
+    struct ls_change *change = add_change(user, allowed, path);
+    if (change == NULL)
+        return;
+    show(a, field, change->before);
+    show(b, field, change->after);
 }
 
 static const char *name_of(const Lockstep__LayerParameter *layer)
@@ -184,7 +153,8 @@ static void compare_layers(struct comparison *comparison, const Lockstep__NetPar
             continue;
         }
         snprintf(path, sizeof path, "layer '%.100s': ", name_of(a->layer[i]));
-        compare_messages(comparison, path, &a->layer[i]->base, &b->layer[found]->base);
+        ls_message_differences(path, &a->layer[i]->base, &b->layer[found]->base,
+                               field_of_net_differs, comparison);
         if (found != i && a->n_layer == b->n_layer)
             layer_differs(comparison, a->layer[i], "at its place", "moved");
     }
@@ -200,7 +170,8 @@ static void compare_nets(struct comparison *comparison, const Lockstep__NetParam
     Lockstep__NetParameter head_a = *a, head_b = *b; /* all but the layers, and the name */
     head_a.n_layer = head_b.n_layer = 0;
     head_b.name = head_a.name;
-    compare_messages(comparison, "the net's ", &head_a.base, &head_b.base);
+    ls_message_differences("the net's ", &head_a.base, &head_b.base, field_of_net_differs,
+                           comparison);
     compare_layers(comparison, a, b);
 }
 

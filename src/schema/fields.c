@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "schema/fields.h"
 
+#include <stdio.h>
 #include <string.h>
 
 size_t ls_field_size(const ProtobufCFieldDescriptor *field)
@@ -185,4 +186,38 @@ bool ls_message_equal(const ProtobufCMessage *a, const ProtobufCMessage *b)
         if (!ls_field_equal(a, b, &type->fields[i]))
             return false;
     return true;
+}
+
+/* Descends into messages that both sides hold as often; false where the field differs as a whole.
+ */
+static bool descend(const char *path, const ProtobufCMessage *a, const ProtobufCMessage *b,
+                    const ProtobufCFieldDescriptor *field, ls_difference_fn *tell, void *user)
+{
+    size_t count = ls_field_count(a, field);
+    if (field->type != PROTOBUF_C_TYPE_MESSAGE || count != ls_field_count(b, field))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const ProtobufCMessage *const *mine = ls_field_at(a, field, i);
+        const ProtobufCMessage *const *theirs = ls_field_at(b, field, i);
+        char prefix[LS_FIELD_PATH_MAX];
+        if (ls_field_is_repeated(field))
+            snprintf(prefix, sizeof prefix, "%.150s[%zu].", path, i);
+        else
+            snprintf(prefix, sizeof prefix, "%.180s.", path);
+        ls_message_differences(prefix, *mine, *theirs, tell, user);
+    }
+    return true;
+}
+
+void ls_message_differences(const char *prefix, const ProtobufCMessage *a,
+                            const ProtobufCMessage *b, ls_difference_fn *tell, void *user)
+{
+    const ProtobufCMessageDescriptor *type = a->descriptor;
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[i];
+        char path[LS_FIELD_PATH_MAX];
+        snprintf(path, sizeof path, "%.120s%.60s", prefix, field->name);
+        if (!ls_field_equal(a, b, field) && !descend(path, a, b, field, tell, user))
+            tell(user, path, a, b, field);
+    }
 }

@@ -46,4 +46,14 @@ bool ls_message_equal(const ProtobufCMessage *a, const ProtobufCMessage *b);
 bool ls_field_equal(const ProtobufCMessage *a, const ProtobufCMessage *b,
                     const ProtobufCFieldDescriptor *field);
 
+enum { LS_FIELD_PATH_MAX = 192 };
+/* Told of a field that differs: `path` leads to it ("conv.kernel_size"), and `a` and `b` are the
+ * messages, of one type, that hold it. */
+typedef void ls_difference_fn(void *user, const char *path, const ProtobufCMessage *a,
+                              const ProtobufCMessage *b, const ProtobufCFieldDescriptor *field);
+/* Calls `tell` for every field in which two messages of one type differ, within messages that both
+ * hold as often for the fields of those. `prefix` is put before the paths. */
+void ls_message_differences(const char *prefix, const ProtobufCMessage *a,
+                            const ProtobufCMessage *b, ls_difference_fn *tell, void *user);
+
 #endif

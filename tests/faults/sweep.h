@@ -21,6 +21,31 @@ static void count_warnings(void *user, const struct lockstep_event *event)
     warnings += event->kind == LOCKSTEP_EVENT_WARNING && strstr(event->text, "memory") != NULL;
 }
 
+/* A training on two workers by the solver in `file`, from a snapshot or weights if they are given.
+ */
+static int train_from(const char *file, const char *prefix, const char *resume, const char *weights,
+                      struct lockstep_error *error)
+{
+    struct lockstep_solver *definition = NULL;
+    struct lockstep_trainer *trainer = NULL;
+    struct lockstep_train_options options;
+    lockstep_train_options_init(&options);
+    options.overwrite = 1;
+    options.workers = 2;
+    options.snapshot_prefix = ls_test_path(prefix);
+    options.resume = resume;
+    options.weights = weights;
+    options.callbacks.event = count_warnings;
+    int status = lockstep_solver_load(ls_test_path(file), NULL, 0, &definition, error);
+    if (status == 0)
+        status = lockstep_trainer_create(definition, &options, &trainer, error);
+    lockstep_solver_free(definition);
+    if (status == 0)
+        status = lockstep_trainer_run(trainer, -1, error);
+    lockstep_trainer_free(trainer);
+    return status;
+}
+
 static void check_folder(const char *what, long n)
 {
     DIR *directory = opendir(ls_test_directory());

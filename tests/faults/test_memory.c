@@ -38,29 +38,6 @@ static const char state_solver[] =
 
 /* ---- What is tried --------------------------------------------------------------------------- */
 
-static int train_from(const char *file, const char *prefix, const char *resume, const char *weights,
-                      struct lockstep_error *error)
-{
-    struct lockstep_solver *definition = NULL;
-    struct lockstep_trainer *trainer = NULL;
-    struct lockstep_train_options options;
-    lockstep_train_options_init(&options);
-    options.overwrite = 1;
-    options.workers = 2;
-    options.snapshot_prefix = ls_test_path(prefix);
-    options.resume = resume;
-    options.weights = weights;
-    options.callbacks.event = count_warnings;
-    int status = lockstep_solver_load(ls_test_path(file), NULL, 0, &definition, error);
-    if (status == 0)
-        status = lockstep_trainer_create(definition, &options, &trainer, error);
-    lockstep_solver_free(definition);
-    if (status == 0)
-        status = lockstep_trainer_run(trainer, -1, error);
-    lockstep_trainer_free(trainer);
-    return status;
-}
-
 static int train(const char *prefix, const char *resume, const char *weights,
                  struct lockstep_error *error)
 {

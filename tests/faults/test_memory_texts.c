@@ -60,36 +60,14 @@ static const char tokenizer[] =
     "\"special_tokens\":{\"<s>\":{\"id\":\"<s>\",\"ids\":[9],\"tokens\":[\"<s>\"]}}},"
     "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\" \":1,\"aa\":2},\"merges\":[\"a a\"]}}";
 
-static int train(const char *name, struct lockstep_error *error)
-{
-    struct lockstep_solver *definition = NULL;
-    struct lockstep_trainer *trainer = NULL;
-    struct lockstep_train_options options;
-    char file[64];
-    lockstep_train_options_init(&options);
-    options.overwrite = 1;
-    options.workers = 2;
-    options.snapshot_prefix = ls_test_path(name);
-    options.callbacks.event = count_warnings;
-    snprintf(file, sizeof file, "%s_solver.prototxt", name);
-    int status = lockstep_solver_load(ls_test_path(file), NULL, 0, &definition, error);
-    if (status == 0)
-        status = lockstep_trainer_create(definition, &options, &trainer, error);
-    lockstep_solver_free(definition);
-    if (status == 0)
-        status = lockstep_trainer_run(trainer, -1, error);
-    lockstep_trainer_free(trainer);
-    return status;
-}
-
 static int do_text(struct lockstep_error *error)
 {
-    return train("text", error);
+    return train_from("text_solver.prototxt", "text", NULL, NULL, error);
 }
 
 static int do_records(struct lockstep_error *error)
 {
-    return train("records", error);
+    return train_from("records_solver.prototxt", "records", NULL, NULL, error);
 }
 
 /* To ids, with all that a tokenizer may have, and back. */
@@ -213,7 +191,7 @@ static int prepare(void **state)
     ls_test_write_text(ls_test_path("text_solver.prototxt"), text);
     snprintf(text, sizeof text, solver, "records");
     ls_test_write_text(ls_test_path("records_solver.prototxt"), text);
-    const int status = train("text", error);
+    const int status = do_text(error);
     if (status != 0)
         printf("%s\n", lockstep_error_text(error));
     lockstep_error_free(error);

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "trainings/data_files.h"
+#include "trainings/matrices.h"
 #include "trainings/training.h"
 
 enum { SAMPLES = 40, UPDATES = 4, MOST = 60 * 144 };
@@ -40,42 +41,11 @@ enum { SETTINGS = sizeof all_settings / sizeof *all_settings };
 
 static const float momentum = 0.9F, rate = 0.05F, decay = 0.125F, delta = 1e-6F;
 
-#define IP(name, bottom, outputs)                                                                  \
-    "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name "'\n"         \
-    "  inner_product_param { num_output: " #outputs " weight_filler { type: 'xavier' } } }\n"
-
 static struct lockstep_solver *make_solver(const struct settings *settings)
 {
-    static const char net[] =
-        "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv'\n"
-        "  convolution_param { num_output: 5 kernel_size: 3 weight_filler { type: 'msra' } } }\n"
-        "layer { name: 'pool' type: 'Pooling' bottom: 'conv' top: 'pool'\n"
-        "  pooling_param { pool: AVE global_pooling: true } }\n" IP(
-            "wide", "data",
-            31) "layer { name: 't' type: 'TanH' bottom: 'wide' top: 'wide' }\n" IP("row", "wide", 1)
-            IP("column", "row", 60) IP("seven", "wide", 7) IP("square", "seven", 7)
-                IP("high", "square", 60)
-                    IP("dead", "wide",
-                       10) "layer { name: 'none' type: 'Power' bottom: 'dead' top: 'none' "
-                           "power_param { scale: 0 } }\n"
-                           "layer { name: 'both' type: 'Eltwise' bottom: 'column' bottom: 'high' "
-                           "top: 'both' }\n"
-                           "layer { name: 'relu' type: 'ReLU' bottom: 'both' top: 'both' }\n"
-                           "layer { name: 'flat' type: 'Flatten' bottom: 'pool' top: 'flat' }\n"
-                           "layer { name: 'all' type: 'Concat' bottom: 'both' bottom: 'flat' top: "
-                           "'all' }\n" IP("ten", "all",
-                                          10) "layer { name: 'sum' type: 'Eltwise' bottom: 'ten' "
-                                              "bottom: 'none' top: 'sum' }\n"
-                                              "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: "
-                                              "'sum' bottom: 'label' top: 'l' }\n";
-    return load_solver(
-        "type: 'Muon' base_lr: 0.05 momentum: 0.9 weight_decay: 0.125 delta: 1e-6 %s\n"
-        "param_group { max_axes: 1 type: 'SGD' momentum: 0.9 weight_decay: 0 }\n"
-        "lr_policy: 'fixed' max_iter: 40 random_seed: 3 micro_batch: 3\n"
-        "net_param { layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 20 } }\n%s }\n",
-        settings->text, ls_test_path("images"), ls_test_path("labels"), net);
+    return load_matrices("type: 'Muon' base_lr: 0.05 momentum: 0.9 weight_decay: 0.125 delta: 1e-6 "
+                         "param_group { max_axes: 1 type: 'SGD' momentum: 0.9 weight_decay: 0 }",
+                         settings->text);
 }
 
 /* ---- In double ------------------------------------------------------------------------------- */
