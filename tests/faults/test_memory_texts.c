@@ -136,7 +136,7 @@ static void training_on_records_survives_every_failed_allocation(void **state)
 {
     (void)state;
     /* The plan for the longest records, which no batch may come to, is made to forecast memory. */
-    sweep_with("training on records", do_records, 1, 200);
+    sweep_with("training on records", do_records, sweep_some(), 200);
 }
 
 static void tokenizing_survives_every_failed_allocation(void **state)
