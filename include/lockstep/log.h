@@ -30,8 +30,8 @@ struct lockstep_point {
  * what it computed a second time stands in place of the first. */
 struct lockstep_series {
     const char *name; /* "loss", "learning_rate", "samples_per_second", "penalty", "weight_norm",
-                         "gradient_norm", and outputs: "test/accuracy", "test 1/loss",
-                         "train/accuracy", "test/recall[3]" */
+                         "gradient_norm", "update_norm", and outputs: "test/accuracy", "test
+                         1/loss", "train/accuracy", "test/recall[3]" */
     const struct lockstep_point *points;
     size_t count;
 };
@@ -65,6 +65,8 @@ struct lockstep_log_state {
     int ended;                /* it did */
     double seconds;           /* of all runs */
     const char *weights_hash; /* of the last "hash" event; "" without one */
+    /* Files of weights that the log names, as the training wrote them; "" without one. */
+    const char *last_snapshot, *best_snapshot;
 };
 
 LOCKSTEP_API int lockstep_log_new(struct lockstep_log **log, struct lockstep_error *error);

@@ -64,6 +64,8 @@ void lockstep_log_describe(const struct lockstep_log *log, struct lockstep_log_s
     *state = log->state;
     state->seconds = log->earlier + log->elapsed;
     state->weights_hash = log->hash;
+    state->last_snapshot = log->last_snapshot != NULL ? log->last_snapshot : "";
+    state->best_snapshot = log->best_snapshot != NULL ? log->best_snapshot : "";
 }
 
 void lockstep_log_compare(const struct lockstep_log *a, const struct lockstep_log *b,

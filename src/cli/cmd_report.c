@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/model.h"
@@ -70,6 +71,62 @@ static int read_logs(const struct values *values, struct lockstep_log **logs,
     return 0;
 }
 
+/* Where a log says that its weights are, or beside the log; NULL: no such file, or no memory. */
+static char *find_file(const char *log, const char *said)
+{
+    const char *end = strrchr(log, '/'), *base = strrchr(said, '/');
+    char *path = NULL;
+    size_t size;
+    if (said[0] == '\0')
+        return NULL;
+    FILE *out = open_memstream(&path, &size);
+    if (out == NULL)
+        return NULL;
+    if (access(said, R_OK) == 0)
+        fputs(said, out);
+    else
+        fprintf(out, "%.*s%s", end != NULL ? (int)(end + 1 - log) : 0, log,
+                base != NULL ? base + 1 : said);
+    if (fclose(out) == 0 && access(path, R_OK) == 0)
+        return path;
+    free(path);
+    return NULL;
+}
+
+/* The weights that the first log names, the best before the last, where the user names none. */
+static char *weights_of_log(const struct values *values, const struct lockstep_log *log)
+{
+    struct lockstep_log_state state = {.lines = 0};
+    if (values->model.model == NULL || values->model.weights != NULL)
+        return NULL;
+    lockstep_log_describe(log, &state);
+    if (state.best_snapshot == NULL || state.last_snapshot == NULL)
+        return NULL;
+    char *found = find_file(values->logs.items[0], state.best_snapshot);
+    return found != NULL ? found : find_file(values->logs.items[0], state.last_snapshot);
+}
+
+/* How the net does with these weights. A page can go without where they are only those that the log
+ * names: the net may be another one by now, or one that does not classify. */
+static int find_worst(const struct values *values, const struct lockstep_log *log,
+                      struct ls_cli_worst *worst)
+{
+    struct ls_cli_model_values model = values->model;
+    char *named = weights_of_log(values, log);
+    if (named != NULL)
+        model.weights = named;
+    if (model.weights == NULL || strcmp(model.weights, "none") == 0)
+        return 0;
+    int status = ls_cli_worst_find(worst, &model, values->samples, (size_t)values->worst);
+    if (status != 0 && named != NULL) {
+        ls_cli_worst_free(worst);
+        ls_cli_put_lines("the page goes without classes and samples");
+        status = 0;
+    }
+    free(named);
+    return status;
+}
+
 static int run(const void *data)
 {
     const struct values *values = data;
@@ -96,8 +153,8 @@ static int run(const void *data)
     options.definition = page.definition;
     options.net = page.net;
     options.times = page.times;
-    if (status == 0 && values->model.weights != NULL)
-        status = ls_cli_worst_find(&worst, &values->model, values->samples, (size_t)values->worst);
+    if (status == 0)
+        status = find_worst(values, logs[0], &worst);
     options.confusion = worst.confusion;
     options.pictures = worst.pictures;
     options.picture_count = worst.count;
@@ -133,10 +190,10 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "labels", "FILE", struct values, model.labels, 0,
                "names of the classes, one a line, in place of those of the weights"),
     LS_CLI_ROW(LS_CLI_INTEGER, "samples", "N", struct values, samples, 1,
-               "with --weights: compare the first N samples of the test data with\n"
+               "with --model: compare the first N samples of the test data with\n"
                "their labels; default: all"),
     LS_CLI_ROW(LS_CLI_INTEGER, "worst", "N", struct values, worst, 0,
-               "with --weights: show so many of the worst samples; default: 24"),
+               "with --model: show so many of the worst samples; default: 24"),
     LS_CLI_ROW(LS_CLI_TEXT, "times", "FILE", struct values, times, 0,
                "what 'lockstep time --json' wrote: the time of each layer"),
     {.name = NULL}};
@@ -147,7 +204,9 @@ const struct ls_cli_command ls_cli_command_report = {
     .notes =
         "LOG is what 'lockstep train --log-json LOG' writes; several logs are drawn on top of\n"
         "each other, and of two it is told where they part. The page is one file that\n"
-        "browsers show without a network.",
+        "browsers show without a network. With --model it shows how the net does, class by\n"
+        "class or box by box, with the weights that the first log names (the best before the\n"
+        "last snapshot), or those of --weights; '--weights none' leaves that out.",
     .usage = "LOG... -o FILE.html [OPTIONS]",
     .options = options,
     .arguments = offsetof(struct values, logs),

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "report/html.h"
@@ -11,7 +12,7 @@
 /* The drawing's own units; the script has the same. */
 static const double width = 480, height = 270, left = 66, right = 12, top = 12, bottom = 30;
 
-enum { DOTS = 40, SMOOTHED_FROM = 50 };
+enum { DOTS = 40, SMOOTHED_FROM = 50, LABEL = 8 /* characters beside an axis */ };
 
 #define MOST  1e300
 #define LEAST 1e-290
@@ -101,19 +102,35 @@ static double step_for(double length, int parts)
     return power * (part < 1.5 ? 1 : part < 3.5 ? 2 : part < 7.5 ? 5 : 10);
 }
 
-/* "1500", "20k", "3M": the numbers of updates at the axis. */
-static void put_tick(struct ls_text *page, double value, bool updates)
+/* "1500", "20k", "3M", with so many digits that values a `step` apart differ; the script has the
+ * same. */
+static void format_tick(char text[32], double value, double step, bool updates)
 {
-    if (updates && fabs(value) >= 1e6)
-        ls_text_format(page, "%.4gM", value / 1e6);
-    else if (updates && fabs(value) >= 1e4)
-        ls_text_format(page, "%.4gk", value / 1e3);
-    else
-        ls_text_format(page, "%.4g", value);
+    const double size = fabs(value), unit = updates && size >= 1e6   ? 1e6
+                                            : updates && size >= 1e4 ? 1e3
+                                                                     : 1;
+    const double whole = size > 0 ? floor(log10(size / unit) + 1e-9) : 0;
+    const double more = size > 0 ? floor(log10(size) + 1e-9) - floor(log10(step) + 1e-9) : 0;
+    const double digits = fmax(more, whole < 6 ? whole : 0) + 1; /* "1000", not "1e+03" */
+    snprintf(text, 32, "%.*g%s", (int)fmin(fmax(digits, 1), 12), value / unit,
+             unit > 1e3 ? "M"
+             : unit > 1 ? "k"
+                        : "");
+}
+
+/* A number beside the axis, which becomes narrower where there is no room for it. */
+static void put_value(struct ls_text *page, double y, double value, double step)
+{
+    char text[32];
+    format_tick(text, value, step, false);
+    ls_text_format(
+        page, "<text class=\"ty\" x=\"%.1f\" y=\"%.1f\"%s>%s</text>", left - 6, y + 4,
+        strlen(text) > LABEL ? " textLength=\"58\" lengthAdjust=\"spacingAndGlyphs\"" : "", text);
 }
 
 static void draw_axes(struct ls_text *page, const struct range *range)
 {
+    char text[32];
     enum { TICKS = 20 }; /* so that no range of extremes makes this endless */
     double step = step_for(range->y1 - range->y0, 5);
     double first = ceil(range->y0 / step) * step;
@@ -124,9 +141,7 @@ static void draw_axes(struct ls_text *page, const struct range *range)
         const double y = place_y(range, value);
         ls_text_format(page, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", left, y,
                        width - right);
-        ls_text_format(page, "<text class=\"ty\" x=\"%.1f\" y=\"%.1f\">", left - 6, y + 4);
-        put_tick(page, value, false);
-        ls_text_add(page, "</text>");
+        put_value(page, y, value, step);
     }
     step = fmax(1, step_for(range->x1 - range->x0, 5));
     first = ceil(range->x0 / step) * step;
@@ -134,9 +149,9 @@ static void draw_axes(struct ls_text *page, const struct range *range)
         const double x = place_x(range, first + i * step);
         ls_text_format(page, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>", x, top,
                        height - bottom);
-        ls_text_format(page, "<text class=\"tx\" x=\"%.1f\" y=\"%.1f\">", x, height - bottom + 18);
-        put_tick(page, first + i * step, true);
-        ls_text_add(page, "</text>");
+        format_tick(text, first + i * step, step, true);
+        ls_text_format(page, "<text class=\"tx\" x=\"%.1f\" y=\"%.1f\">%s</text>", x,
+                       height - bottom + 18, text);
     }
 }
 

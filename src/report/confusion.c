@@ -25,7 +25,7 @@ static void put_class(struct ls_text *out, const struct lockstep_confusion *conf
 static void put_matrix(struct ls_text *out, const struct lockstep_confusion *confusion)
 {
     const size_t classes = confusion->classes;
-    ls_text_add(out, "<p class=\"soft\">Rows: labels; columns: what they were taken for.</p>\n"
+    ls_text_add(out, "<div><p class=\"soft\">Rows: labels; columns: what they were taken for.</p>\n"
                      "<div class=\"scroll\" tabindex=\"0\"><table class=\"matrix\"><tr><th></th>");
     for (size_t c = 0; c < classes; c++) {
         ls_text_add(out, "<th class=\"c\">");
@@ -48,7 +48,7 @@ static void put_matrix(struct ls_text *out, const struct lockstep_confusion *con
         }
         ls_text_add(out, "</tr>\n");
     }
-    ls_text_add(out, "</table></div>\n");
+    ls_text_add(out, "</table></div></div>\n");
 }
 
 static void put_figures(struct ls_text *out, const struct lockstep_confusion *confusion)
@@ -66,9 +66,10 @@ static void put_figures(struct ls_text *out, const struct lockstep_confusion *co
         put_class(out, confusion, c);
         ls_text_add(out, "</td>");
         for (int i = 0; i < (maps ? 4 : 3); i++) {
-            ls_text_add(out, "<td class=\"n\">");
-            ls_html_number(out, parts[i]);
-            ls_text_add(out, "</td>");
+            if (isnan(parts[i]))
+                ls_text_add(out, "<td class=\"n\">\xe2\x80\x93</td>");
+            else
+                ls_text_format(out, "<td class=\"n\">%.4f</td>", parts[i]);
         }
         ls_text_add(out, "<td class=\"n\">");
         ls_html_count(out, figures->count);
@@ -98,10 +99,11 @@ void ls_page_confusion(const struct ls_page *page)
         ls_text_add(page->out, ".");
     }
     ls_text_add(page->out, "</p>\n");
+    ls_text_add(page->out, "<div class=\"beside\">\n");
     if (confusion->classes <= MATRIX_MOST)
         put_matrix(page->out, confusion);
     put_figures(page->out, confusion);
-    ls_text_add(page->out, "</section>\n");
+    ls_text_add(page->out, "</div></section>\n");
 }
 
 /* ---- Pictures -------------------------------------------------------------------------------- */

@@ -144,12 +144,56 @@ static void take_test(struct event *event)
     take_outputs(event, before);
 }
 
+/* How a parameter lies over time; NULL: it is one of those that there is no room for. */
+static struct ls_log_spread *spread_of(struct event *event, const char *name)
+{
+    struct lockstep_log *log = event->log;
+    for (size_t i = 0; i < log->spread_count; i++)
+        if (strcmp(log->spreads[i].name, name) == 0)
+            return &log->spreads[i];
+    if (log->spreads == NULL)
+        log->spreads = ls_alloc(LS_SPREADS_OF_A_LOG, sizeof *log->spreads);
+    event->memory = event->memory || log->spreads == NULL;
+    if (log->spreads == NULL || log->spread_count == LS_SPREADS_OF_A_LOG)
+        return NULL;
+    struct ls_log_spread *spread = &log->spreads[log->spread_count];
+    spread->name = copy_text(event, name);
+    log->spread_count += spread->name != NULL;
+    return spread->name != NULL ? spread : NULL;
+}
+
+/* False: no memory. */
+static bool take_parameter(struct event *event, const struct ls_json_node *node, const char *name)
+{
+    struct lockstep_log *log = event->log;
+    char *copy = copy_text(event, name);
+    if (copy == NULL || !LS_GROW(log->parameters, log->parameter_count, log->parameter_room)) {
+        event->memory = true;
+        ls_free(copy);
+        return false;
+    }
+    log->parameters[log->parameter_count++] =
+        (struct lockstep_log_parameter){.name = copy,
+                                        .weight_norm = number(event, node, "weight_norm"),
+                                        .gradient_norm = number(event, node, "gradient_norm"),
+                                        .update_norm = number(event, node, "update_norm")};
+    struct ls_log_spread *spread = spread_of(event, name);
+    if (spread == NULL)
+        return !event->memory;
+    ls_spread_take(&spread->weights, event->tree, member(event, node, "weight_histogram"),
+                   event->iteration);
+    ls_spread_take(&spread->gradient, event->tree, member(event, node, "gradient_histogram"),
+                   event->iteration);
+    return true;
+}
+
 /* Norms of all parameters together as curves; of each, those of the last such event. */
 static void take_statistics(struct event *event)
 {
     struct lockstep_log *log = event->log;
     add_member(event, "gradient_norm");
     add_member(event, "weight_norm");
+    add_member(event, "update_norm");
     const struct ls_json_node *list = member(event, &event->tree->nodes[0], "parameters");
     if (list == NULL || list->kind != LS_JSON_ARRAY)
         return;
@@ -160,19 +204,8 @@ static void take_statistics(struct event *event)
          node != NULL && log->parameter_count < LS_LOG_PARAMETERS;
          node = ls_json_next(event->tree, node)) {
         const char *name = text(event, node, "name");
-        char *copy = name != NULL ? copy_text(event, name) : NULL;
-        if (copy == NULL)
-            continue;
-        if (!LS_GROW(log->parameters, log->parameter_count, log->parameter_room)) {
-            event->memory = true;
-            ls_free(copy);
+        if (name != NULL && !take_parameter(event, node, name))
             return;
-        }
-        log->parameters[log->parameter_count++] =
-            (struct lockstep_log_parameter){.name = copy,
-                                            .weight_norm = number(event, node, "weight_norm"),
-                                            .gradient_norm = number(event, node, "gradient_norm"),
-                                            .update_norm = number(event, node, "update_norm")};
     }
 }
 
@@ -194,6 +227,25 @@ static void add_message(struct event *event, const char *kind)
     }
     log->messages[log->message_count++] =
         (struct lockstep_log_message){.kind = kind, .iteration = event->iteration, .text = copy};
+}
+
+/* Keeps the names of the snapshots: of the last one, and of the best, which a notice names (see
+ * say_best in solver/snapshots.c). */
+static void take_file(struct event *event, const char *kind)
+{
+    const char *said = text(event, &event->tree->nodes[0], "text");
+    const bool last = strcmp(kind, "snapshot") == 0;
+    char **kept = last ? &event->log->last_snapshot : &event->log->best_snapshot;
+    const char *file = said;
+    if (said != NULL && !last)
+        file = strncmp(said, "Best ", 5) == 0 ? strstr(said, ", kept as ") : NULL;
+    if (file == NULL || *file == '\0')
+        return;
+    char *copy = copy_text(event, last ? file : file + strlen(", kept as "));
+    if (copy == NULL)
+        return;
+    ls_free(*kept);
+    *kept = copy;
 }
 
 /* Puts a fact in place of what an earlier run said. */
@@ -276,6 +328,8 @@ static void take_kind(struct event *event, const char *kind)
         take_run(event);
     else if (strcmp(kind, "hash") == 0)
         take_hash(event);
+    else if (strcmp(kind, "snapshot") == 0 || strcmp(kind, "notice") == 0)
+        take_file(event, kind);
     else if (strcmp(kind, "end") == 0)
         event->log->state.ended = 1;
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)

@@ -38,12 +38,17 @@ void ls_log_free(struct lockstep_log *log)
         ls_free((char *)log->messages[i].text);
     for (size_t i = 0; i < log->parameter_count; i++)
         ls_free((char *)log->parameters[i].name);
+    for (size_t i = 0; i < log->spread_count; i++)
+        ls_free(log->spreads[i].name);
     ls_series_free(&log->hashes);
     ls_free(log->series);
     ls_free(log->shown);
     ls_free(log->facts);
     ls_free(log->messages);
     ls_free(log->parameters);
+    ls_free(log->spreads);
+    ls_free(log->last_snapshot);
+    ls_free(log->best_snapshot);
     ls_free(log);
 }
 

@@ -7,6 +7,7 @@
 #include "base/json_tree.h"
 #include "lockstep/log.h"
 #include "report/series.h"
+#include "report/spread.h"
 
 /* More of one log is left out: a hostile one could fill memory with them. */
 enum {
@@ -30,10 +31,13 @@ struct lockstep_log {
     size_t message_count, message_room;
     struct lockstep_log_parameter *parameters;
     size_t parameter_count, parameter_room;
+    struct ls_log_spread *spreads; /* LS_SPREADS_OF_A_LOG of them; NULL: no statistics yet */
+    size_t spread_count;
     struct lockstep_log_state state;
     double elapsed; /* of the present run */
     double earlier; /* seconds of those before it */
     char hash[24];
+    char *last_snapshot, *best_snapshot; /* NULL: none */
 };
 
 /* Takes an event. */

@@ -16,8 +16,8 @@ enum { CHARTS = 2 * LS_LOG_SERIES };
 
 /* The order of the charts; a name that ends with '/' is that of a group. */
 static const char *const order[] = {
-    "loss",          "test/",         "test ",       "train data/",        "train/",
-    "learning_rate", "gradient_norm", "weight_norm", "samples_per_second", "penalty"};
+    "loss",          "test/",       "test ",       "train data/",        "train/", "learning_rate",
+    "gradient_norm", "weight_norm", "update_norm", "samples_per_second", "penalty"};
 
 static size_t rank_of(const char *name)
 {
@@ -42,6 +42,15 @@ static bool is_repeated(const struct ls_page *page, const char *name)
     return outputs == 1;
 }
 
+/* The penalty of a training without weight decay. */
+static bool is_nothing(const struct ls_series *series)
+{
+    bool nothing = strcmp(series->name, "penalty") == 0;
+    for (size_t i = 0; i < series->count && nothing; i++)
+        nothing = series->points[i].least == 0 && series->points[i].most == 0;
+    return nothing;
+}
+
 /* The names of all series of all logs, in order; how many. */
 static size_t list_charts(const struct ls_page *page, const char *names[CHARTS])
 {
@@ -50,7 +59,7 @@ static size_t list_charts(const struct ls_page *page, const char *names[CHARTS])
         for (int l = 0; l < page->count; l++)
             for (size_t i = 0; i < page->logs[l]->series_count; i++) {
                 const struct ls_series *series = &page->logs[l]->series[i];
-                bool known = is_repeated(page, series->name);
+                bool known = is_repeated(page, series->name) || is_nothing(series);
                 for (size_t k = 0; k < count; k++)
                     known = known || strcmp(names[k], series->name) == 0;
                 if (!known && series->count > 0 && rank_of(series->name) == rank && count < CHARTS)
@@ -165,6 +174,7 @@ static int put_page(const struct ls_page *page, const char *title, struct ls_err
     ls_page_curves(page);
     ls_page_confusion(page);
     LS_TRY(ls_page_pictures(page, error));
+    ls_page_spreads(page);
     ls_page_parameters(page);
     LS_TRY(ls_page_times(page, error));
     put_net(page);

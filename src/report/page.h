@@ -21,6 +21,7 @@ void ls_page_curves(const struct ls_page *page);
 void ls_page_summary(const struct ls_page *page);
 void ls_page_parting(const struct ls_page *page);
 void ls_page_parameters(const struct ls_page *page);
+void ls_page_spreads(const struct ls_page *page);
 void ls_page_facts(const struct ls_page *page);
 void ls_page_messages(const struct ls_page *page);
 void ls_page_confusion(const struct ls_page *page);

@@ -187,16 +187,21 @@ static void put_parameters(const struct ls_page *page, const struct lockstep_log
 
 void ls_page_parameters(const struct ls_page *page)
 {
+    bool begun = false;
     for (int r = 0; r < page->count; r++) {
         if (page->logs[r]->parameter_count == 0)
             continue;
-        ls_text_add(page->out, "<section><h2>Norms of the parameters</h2>\n"
-                               "<details><summary>At the last display of ");
+        if (!begun)
+            ls_text_add(page->out, "<section><h2>Norms of the parameters</h2>\n");
+        begun = true;
+        ls_text_add(page->out, "<details><summary>At the last display of ");
         ls_html_text(page->out, page->names[r]);
         ls_text_add(page->out, "</summary>\n");
         put_parameters(page, page->logs[r]);
-        ls_text_add(page->out, "</details></section>\n");
+        ls_text_add(page->out, "</details>\n");
     }
+    if (begun)
+        ls_text_add(page->out, "</section>\n");
 }
 
 /* ---- Facts ----------------------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ static void put_layer(struct ls_text *out, const struct ls_json_tree *tree,
     if (type != NULL && type->kind == LS_JSON_STRING)
         ls_html_text(out, ls_json_text(tree, type));
     ls_text_format(out,
-                   "</td><td class=\"n\">%.3g</td><td class=\"n\">%.3g</td><td>"
+                   "</td><td class=\"n\">%.3g</td><td class=\"n\">%.3g</td><td class=\"b\">"
                    "<span class=\"bar\" style=\"width:%.0fpx\"></span>"
                    "<span class=\"bar b\" style=\"width:%.0fpx\"></span></td></tr>\n",
                    there, back, there / largest * 240, back / largest * 240);

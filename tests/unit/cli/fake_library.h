@@ -16,9 +16,10 @@ struct fake {
     int hash_status;   /* of the weights' hash, */
     int64_t hash_from; /* from this iteration on */
     int confusion_status;
-    int picture_status;                  /* of pictures whose name begins with "bad" */
-    const char *message;                 /* of a failure */
-    const struct lockstep_event *events; /* sent by run, test, verify, convert and mean */
+    const char *last_snapshot, *best_snapshot; /* that logs name; NULL: none */
+    int picture_status;                        /* of pictures whose name begins with "bad" */
+    const char *message;                       /* of a failure */
+    const struct lockstep_event *events;       /* sent by run, test, verify, convert and mean */
     size_t event_count;
     int signal;      /* raised by run before it polls; 0: none */
     int signals;     /* how often, at least once */

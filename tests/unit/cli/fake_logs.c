@@ -94,5 +94,8 @@ const struct lockstep_series *lockstep_log_series(const struct lockstep_log *log
 void lockstep_log_describe(const struct lockstep_log *log, struct lockstep_log_state *state)
 {
     (void)log;
-    *state = (struct lockstep_log_state){.ended = 1};
+    *state = (struct lockstep_log_state){
+        .ended = 1,
+        .last_snapshot = fake.last_snapshot != NULL ? fake.last_snapshot : "",
+        .best_snapshot = fake.best_snapshot != NULL ? fake.best_snapshot : ""};
 }

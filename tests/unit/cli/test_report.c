@@ -32,6 +32,46 @@ static void test_report_of_model(void **state)
                      LOCKSTEP_DEFINITION);
 }
 
+/* Without --weights: those that the log names, the best before the last, as the log says where or
+ * beside it. A page goes without them where they do not do. */
+static void test_report_of_log(void **state)
+{
+    (void)state;
+    char model[512], log[512], best[512], last[512];
+    snprintf(model, sizeof model, "%s", ls_test_path("net.prototxt"));
+    snprintf(log, sizeof log, "%s", ls_test_path("log.json"));
+    snprintf(best, sizeof best, "%s", ls_test_path("s_best.safetensors"));
+    snprintf(last, sizeof last, "%s", ls_test_path("s_iter_5.safetensors"));
+    ls_test_write_text(model, "name: \"n\"");
+    ls_test_write_text(log, "{}");
+    ls_test_write_text(last, "");
+    assert_int_equal(RUN("report", log, "-o", "p", "--model", model), 0);
+    assert_null(strstr(fake.calls, "confusion"));
+    fake_reset();
+    fake.last_snapshot = last;
+    fake.best_snapshot = "elsewhere/s_best.safetensors"; /* not there yet */
+    assert_int_equal(RUN("report", log, "-o", "p", "--model", model), 0);
+    assert_non_null(strstr(fake.calls, "s_iter_5.safetensors"));
+    assert_non_null(strstr(fake.calls, "confusion(0|24) "));
+    ls_test_write_text(best, "");
+    fake_reset();
+    fake.last_snapshot = last;
+    fake.best_snapshot = "elsewhere/s_best.safetensors";
+    assert_int_equal(RUN("report", log, "-o", "p", "--model", model), 0);
+    assert_non_null(strstr(fake.calls, best));
+    fake_reset();
+    fake.last_snapshot = last;
+    assert_int_equal(RUN("report", log, "-o", "p", "--model", model, "--weights", "none"), 0);
+    assert_null(strstr(fake.calls, "confusion"));
+    fake_reset();
+    fake.last_snapshot = last;
+    fake.confusion_status = LOCKSTEP_DEFINITION;
+    assert_int_equal(RUN("report", log, "-o", "p", "--model", model), 0);
+    assert_non_null(strstr(messages, "the page goes without classes and samples"));
+    assert_non_null(strstr(fake.calls, "page(p|1|"));
+    assert_null(strstr(fake.calls, "classes("));
+}
+
 static void test_confusion(void **state)
 {
     (void)state;
@@ -158,12 +198,9 @@ static void test_live_page_of_others(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_report),
-                                       TEST(test_report_errors),
-                                       TEST(test_report_keeps_inputs),
-                                       TEST(test_report_of_model),
-                                       TEST(test_confusion),
-                                       TEST(test_live_page),
-                                       TEST(test_live_page_of_others)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_report),          TEST(test_report_errors),      TEST(test_report_keeps_inputs),
+        TEST(test_report_of_model), TEST(test_report_of_log),      TEST(test_confusion),
+        TEST(test_live_page),       TEST(test_live_page_of_others)};
     return cmocka_run_group_tests(tests, NULL, free_texts);
 }

@@ -177,7 +177,7 @@ static void test_classes(void **state)
     char *page = write_page(one, 1, &options);
     assert_non_null(strstr(page, "Accuracy 0.75 of 1,512 samples."));
     assert_non_null(strstr(page, ">1,500</td>"));
-    assert_non_null(strstr(page, "<td class=\"w\">&lt;cat&gt;</td><td class=\"n\">0.25</td>"));
+    assert_non_null(strstr(page, "<td class=\"w\">&lt;cat&gt;</td><td class=\"n\">0.2500</td>"));
     assert_non_null(strstr(page, "<figure class=\"sample bad\"><img alt=\"&quot;&lt;s&gt;\" "
                                  "src=\"data:image/png;base64,iVBORw0KGgo"));
     free(page);
