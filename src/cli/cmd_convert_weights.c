@@ -13,12 +13,6 @@ struct values {
     struct ls_cli_dummy_values dummy;
 };
 
-static void tell(void *user, const char *line)
-{
-    (void)user;
-    fprintf(stderr, "lockstep: %s\n", line);
-}
-
 /* The net says which blob each tensor is, and what shape it has. Data that are not there are not
  * needed: dummy ones stand in for them. */
 static int convert_with_net(const struct values *values, struct lockstep_error *error)
@@ -50,9 +44,10 @@ static int run(const void *data)
     if (values->model != NULL)
         status = convert_with_net(values, error);
     else if (values->map != NULL)
-        status = lockstep_convert_weight_names(files[0], files[1], values->map, tell, NULL, error);
+        status = lockstep_convert_weight_names(files[0], files[1], values->map, ls_cli_tell, NULL,
+                                               error);
     else
-        status = lockstep_convert_weights(files[0], files[1], tell, NULL, error);
+        status = lockstep_convert_weights(files[0], files[1], ls_cli_tell, NULL, error);
     if (status != 0)
         ls_cli_report(status, error);
     lockstep_error_free(error);

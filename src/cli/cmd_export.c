@@ -19,14 +19,6 @@ struct values {
     int onnx, external, preprocessing;
 };
 
-static void tell(void *user, const char *sentence)
-{
-    (void)user;
-    fputs("lockstep: ", stderr);
-    ls_put_clean(stderr, sentence);
-    fputc('\n', stderr);
-}
-
 /* "dynamic", or a number of samples. */
 static bool read_batch(const char *text, int64_t *batch)
 {
@@ -68,7 +60,7 @@ static int export_model(const struct values *values, int64_t batch, struct locks
     options.batch = batch;
     options.external = values->external;
     options.preprocessing = values->preprocessing;
-    options.tell = tell;
+    options.tell = ls_cli_tell;
     int status = load(values, &model, error);
     if (status == 0)
         status = lockstep_model_export_onnx(model, values->file, &options, error);

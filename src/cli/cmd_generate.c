@@ -344,9 +344,9 @@ static int check(const struct values *values)
 
 static void put_event(void *user, const struct lockstep_event *event)
 {
-    (void)user;
-    if (event->text != NULL &&
-        (event->kind == LOCKSTEP_EVENT_NOTICE || event->kind == LOCKSTEP_EVENT_WARNING))
+    if (event->text != NULL && event->kind == LOCKSTEP_EVENT_NOTICE)
+        ls_cli_tell(user, event->text);
+    if (event->text != NULL && event->kind == LOCKSTEP_EVENT_WARNING)
         ls_cli_error(0, "%s", event->text);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/common.h"
 #include "cli/dummy.h"
 #include "cli/job.h"
 #include "cli/live_page.h"

@@ -47,9 +47,6 @@ int ls_cli_main(int count, char **arguments);
 /* As what the program was called: its name or path. */
 const char *ls_cli_program(void);
 
-/* The files of the plugins that the command line gave, in their order; NULL behind the last. */
-const char *ls_cli_plugin(size_t index);
-
 /* The exit codes, in lines. */
 extern const char ls_cli_exit_codes[];
 

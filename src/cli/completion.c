@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/common.h"
 #include "cli/links.h"
 #include "lockstep/lockstep.h"
 
@@ -97,16 +98,23 @@ static void put_offer(FILE *out, const struct ls_cli_offer *offer)
     fputs(" ;;\n", out);
 }
 
-static void put_values(FILE *out, const struct ls_cli_command *command)
+/* What may follow the options of a table. `command` is a pattern of the shell. */
+static void put_values(FILE *out, const char *command, const struct ls_cli_option *options)
 {
     struct ls_cli_offer offer;
-    for (const struct ls_cli_option *option = command->options; option->name != NULL; option++) {
+    for (const struct ls_cli_option *option = options; option->name != NULL; option++) {
         if (option->kind == LS_CLI_FLAG)
             continue;
         ls_cli_offer_value(option, &offer);
-        fprintf(out, "    %s:--%s)", command->name, option->name);
+        fprintf(out, "    %s:--%s)", command, option->name);
         put_offer(out, &offer);
     }
+}
+
+static void put_names(FILE *out, const struct ls_cli_option *options)
+{
+    for (const struct ls_cli_option *option = options; option->name != NULL; option++)
+        fprintf(out, "--%s ", option->name);
 }
 
 static void put_command(FILE *out, const struct ls_cli_command *command)
@@ -114,9 +122,9 @@ static void put_command(FILE *out, const struct ls_cli_command *command)
     struct ls_cli_offer offer;
     ls_cli_offer_argument(command, &offer);
     fprintf(out, "    %s)\n        options='", command->name);
-    for (const struct ls_cli_option *option = command->options; option->name != NULL; option++)
-        fprintf(out, "--%s ", option->name);
-    fputs("--plugin --help'\n", out);
+    put_names(out, command->options);
+    put_names(out, ls_cli_common_options);
+    fputs("--help'\n", out);
     if (offer.words[0] != '\0')
         fprintf(out, "        words='%s'\n", offer.words);
     if (offer.files)
@@ -161,10 +169,12 @@ void ls_cli_complete_bash(FILE *out)
         fprintf(out, "%s ", ls_cli_commands[i]->name);
     for (const struct ls_cli_alias *link = ls_cli_links; link->name != NULL; link++)
         fprintf(out, "%s ", link->name);
+    put_names(out, ls_cli_common_options);
     fputs("--help --version' -- \"$cur\")\n        return\n    fi\n", out);
-    fputs("    case $command:$prev in\n    *:--plugin) paths=-f ;;\n", out);
+    fputs("    case $command:$prev in\n", out);
     for (size_t i = 0; ls_cli_commands[i] != NULL; i++)
-        put_values(out, ls_cli_commands[i]);
+        put_values(out, ls_cli_commands[i]->name, ls_cli_commands[i]->options);
+    put_values(out, "*", ls_cli_common_options);
     fputs("    *)\n        case $command in\n", out);
     for (size_t i = 0; ls_cli_commands[i] != NULL; i++)
         put_command(out, ls_cli_commands[i]);
@@ -226,9 +236,9 @@ static void put_zsh_command(FILE *out, const struct ls_cli_command *command)
     fprintf(out, "    %s)\n        _arguments \\\n", command->name);
     for (const struct ls_cli_option *option = command->options; option->name != NULL; option++)
         put_zsh_option(out, option);
-    fputs("            '*--plugin=[layer types of a shared object]:FILE:_files' \\\n"
-          "            '--help[say what the command does]'",
-          out);
+    for (const struct ls_cli_option *option = ls_cli_common_options; option->name != NULL; option++)
+        put_zsh_option(out, option);
+    fputs("            '--help[say what the command does]'", out);
     ls_cli_offer_argument(command, &offer);
     if (command->arguments_max > 0) {
         fputs(" \\\n            '*:", out);
@@ -311,6 +321,8 @@ static void put_fish_command(FILE *out, const struct ls_cli_command *command)
     struct ls_cli_offer offer;
     for (const struct ls_cli_option *option = command->options; option->name != NULL; option++)
         put_fish_option(out, command->name, option);
+    for (const struct ls_cli_option *option = ls_cli_common_options; option->name != NULL; option++)
+        put_fish_option(out, command->name, option);
     ls_cli_offer_argument(command, &offer);
     fprintf(out, "complete -c lockstep -n '__fish_seen_subcommand_from %s'%s", command->name,
             offer.files ? " -F" : " -f");
@@ -330,9 +342,7 @@ void ls_cli_complete_fish(FILE *out)
     fputs("# Completion of lockstep for fish, which 'lockstep completion fish' has written.\n"
           "complete -c lockstep -n __fish_use_subcommand -f\n"
           "complete -c lockstep -l help -d 'say what the program or a command does'\n"
-          "complete -c lockstep -n __fish_use_subcommand -l version -d 'what it is built on'\n"
-          "complete -c lockstep -n 'not __fish_use_subcommand' -l plugin -r -F -d 'layer types of "
-          "a shared object'\n",
+          "complete -c lockstep -n __fish_use_subcommand -l version -d 'what it is built on'\n",
           out);
     for (size_t i = 0; ls_cli_commands[i] != NULL; i++)
         put_fish_summary(out, ls_cli_commands[i]->name, ls_cli_commands[i]->summary);

@@ -3,11 +3,14 @@
 #include "cli/dummy.h"
 
 #include "cli/report.h"
+#include "monitor/terminal.h"
 
 static void tell(void *user, const char *line)
 {
     (void)user;
     int rank;
+    if (ls_quiet())
+        return;
     if (lockstep_job_launched(&rank) == 1 || rank == 0) /* all ranks do the same */
         ls_cli_error(0, "note: %s", line);
 }

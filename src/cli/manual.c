@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/common.h"
 #include "cli/links.h"
 #include "lockstep/lockstep.h"
 
@@ -93,17 +94,13 @@ static void put_item(FILE *out, const char *name, const char *argument, const ch
     putc('\n', out);
 }
 
-static void put_options(FILE *out, const struct ls_cli_command *command)
+static void put_options(FILE *out, const struct ls_cli_option *options)
 {
-    fputs(".SH OPTIONS\n", out);
-    for (const struct ls_cli_option *option = command->options; option->name != NULL; option++) {
+    for (const struct ls_cli_option *option = options; option->name != NULL; option++) {
         char name[64];
         snprintf(name, sizeof name, "--%s", option->name);
         put_item(out, name, option->argument, option->help);
     }
-    put_item(out, "--plugin", "FILE",
-             "a shared object with layer types of its own; may be given several times");
-    put_item(out, "--help", NULL, "say what the command does");
 }
 
 static void put_command_manual(FILE *out, const struct ls_cli_command *command)
@@ -116,7 +113,10 @@ static void put_command_manual(FILE *out, const struct ls_cli_command *command)
         put_text(out, command->notes);
         putc('\n', out);
     }
-    put_options(out, command);
+    fputs(".SH OPTIONS\n", out);
+    put_options(out, command->options);
+    put_options(out, ls_cli_common_options);
+    put_item(out, "--help", NULL, "say what the command does");
     fputs(".SH EXIT STATUS\n", out);
     put_text(out, ls_cli_exit_codes);
     fputs(".\n", out);
@@ -138,6 +138,8 @@ void ls_cli_put_manual(FILE *out, const struct ls_cli_command *command)
           out);
     for (size_t i = 0; ls_cli_commands[i] != NULL; i++)
         put_item(out, ls_cli_commands[i]->name, NULL, ls_cli_commands[i]->summary);
+    fputs(".SH OPTIONS\nEvery command takes these, before or behind its name:\n", out);
+    put_options(out, ls_cli_common_options);
     fputs(".SH PROGRAMS OF CAFFE\nThese names work as commands and as links:\n", out);
     for (const struct ls_cli_alias *link = ls_cli_links; link->name != NULL; link++)
         put_item(out, link->name, NULL,

@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common.h"
 #include "cli/report.h"
 #include "cli/size.h"
 #include "cli/suggest.h"
 
-enum { HELP_COLUMN = 26 };
+enum { HELP_COLUMN = 26, COMMON_MAX = 8 };
 
 /* Flags of Caffe's program that are spelt or done in another way here. */
 static const struct {
@@ -40,21 +41,21 @@ static const char *split_name(const char *argument, char *name, size_t size)
     return argument[length] == '=' ? argument + length + 1 : NULL;
 }
 
-static const struct ls_cli_option *find_option(const struct ls_cli_command *command,
+/* Some options have a letter, too. */
+static const struct ls_cli_option *find_option(const struct ls_cli_option *options,
                                                const char *name)
 {
-    for (const struct ls_cli_option *option = command->options; option->name != NULL; option++) {
-        if (strcmp(option->name, name) == 0 ||
-            (strcmp(name, "o") == 0 && strcmp(option->name, "output") == 0))
+    const char *meant = strcmp(name, "o") == 0 ? "output" : strcmp(name, "q") == 0 ? "quiet" : name;
+    for (const struct ls_cli_option *option = options; option->name != NULL; option++)
+        if (strcmp(option->name, meant) == 0)
             return option;
-    }
     return NULL;
 }
 
 static int unknown_option(const struct ls_cli_command *command, const char *argument,
                           const char *name)
 {
-    const char *names[LS_CLI_OPTIONS_MAX + 2];
+    const char *names[LS_CLI_OPTIONS_MAX + COMMON_MAX + 2];
     size_t count = 0;
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
         if (strcmp(elsewhere[i].name, name) == 0)
@@ -63,6 +64,8 @@ static int unknown_option(const struct ls_cli_command *command, const char *argu
     }
     for (const struct ls_cli_option *option = command->options;
          option->name != NULL && count < LS_CLI_OPTIONS_MAX; option++)
+        names[count++] = option->name;
+    for (const struct ls_cli_option *option = ls_cli_common_options; option->name != NULL; option++)
         names[count++] = option->name;
     names[count++] = "help";
     names[count] = NULL;
@@ -154,6 +157,23 @@ static int set_value(const struct ls_cli_option *option, const char *text, void 
     return LOCKSTEP_INTERNAL;
 }
 
+/* The value of an option at arguments[*at]: `value`, or what follows, and then *at moves. `owner`
+ * is what a message begins with: a command and a colon. */
+static int take_value(const struct ls_cli_option *option, const char *owner, const char *value,
+                      int count, char **arguments, int *at, void *values)
+{
+    const char *name = option->name;
+    if (value == NULL && option->kind != LS_CLI_FLAG) {
+        if (*at + 1 >= count || strncmp(arguments[*at + 1], "--", 2) == 0)
+            return ls_cli_usage_error("%s--%s needs a value: --%s %s", owner, name, name,
+                                      option->argument);
+        value = arguments[++*at];
+    }
+    if (value != NULL && value[0] == '\0')
+        return ls_cli_usage_error("%s--%s has an empty value", owner, name);
+    return set_value(option, value, values);
+}
+
 /* Parses the option at arguments[*at] and moves *at to the last argument that belongs to it.
  * `given` says of each option of the table whether it was there before. */
 static int parse_option(const struct ls_cli_command *command, int count, char **arguments, int *at,
@@ -166,7 +186,7 @@ static int parse_option(const struct ls_cli_command *command, int count, char **
         ls_cli_help(command);
         return -1;
     }
-    const struct ls_cli_option *option = find_option(command, name);
+    const struct ls_cli_option *option = find_option(command->options, name);
     if (option == NULL)
         return unknown_option(command, argument, name);
     size_t index = (size_t)(option - command->options);
@@ -175,15 +195,30 @@ static int parse_option(const struct ls_cli_command *command, int count, char **
     if (given[index] && option->kind != LS_CLI_LIST)
         return ls_cli_usage_error("%s: --%s is given twice", command->name, name);
     given[index] = true;
-    if (value == NULL && option->kind != LS_CLI_FLAG) {
-        if (*at + 1 >= count || strncmp(arguments[*at + 1], "--", 2) == 0)
-            return ls_cli_usage_error("%s: --%s needs a value: --%s %s", command->name, name, name,
-                                      option->argument);
-        value = arguments[++*at];
+    char owner[64];
+    snprintf(owner, sizeof owner, "%s: ", command->name);
+    return take_value(option, owner, value, count, arguments, at, values);
+}
+
+int ls_cli_take_options(const struct ls_cli_option *options, int *count, char **arguments,
+                        void *values)
+{
+    int kept = 0, status = 0, at = 0;
+    for (; at < *count && strcmp(arguments[at], "--") != 0; at++) {
+        char name[64] = "";
+        const char *value = NULL;
+        if (arguments[at][0] == '-' && arguments[at][1] != '\0')
+            value = split_name(arguments[at], name, sizeof name);
+        const struct ls_cli_option *option = find_option(options, name);
+        if (option == NULL)
+            arguments[kept++] = arguments[at];
+        else if (status == 0)
+            status = take_value(option, "", value, *count, arguments, &at, values);
     }
-    if (value != NULL && value[0] == '\0')
-        return ls_cli_usage_error("%s: --%s has an empty value", command->name, name);
-    return set_value(option, value, values);
+    while (at < *count)
+        arguments[kept++] = arguments[at++];
+    *count = kept;
+    return status;
 }
 
 static int check_arguments(const struct ls_cli_command *command, const struct ls_cli_list *list)
@@ -249,15 +284,9 @@ static void put_indented(const char *text, int column)
     }
 }
 
-void ls_cli_help(const struct ls_cli_command *command)
+void ls_cli_put_options(const struct ls_cli_option *options)
 {
-    printf("lockstep %s: %s\n\nusage: lockstep %s%s%s\n", command->name, command->summary,
-           command->name, command->usage[0] != '\0' ? " " : "", command->usage);
-    if (command->notes != NULL)
-        printf("\n%s\n", command->notes);
-    if (command->options->name != NULL)
-        puts("\noptions:");
-    for (const struct ls_cli_option *option = command->options; option->name != NULL; option++) {
+    for (const struct ls_cli_option *option = options; option->name != NULL; option++) {
         char left[64];
         snprintf(left, sizeof left, "  --%s%s%s", option->name, option->argument != NULL ? " " : "",
                  option->argument != NULL ? option->argument : "");
@@ -267,6 +296,19 @@ void ls_cli_help(const struct ls_cli_command *command)
             printf("%-*s", HELP_COLUMN, left);
         put_indented(option->help, HELP_COLUMN);
     }
+}
+
+void ls_cli_help(const struct ls_cli_command *command)
+{
+    printf("lockstep %s: %s\n\nusage: lockstep %s%s%s\n", command->name, command->summary,
+           command->name, command->usage[0] != '\0' ? " " : "", command->usage);
+    if (command->notes != NULL)
+        printf("\n%s\n", command->notes);
+    if (command->options->name != NULL)
+        puts("\noptions:");
+    ls_cli_put_options(command->options);
+    puts("\noptions of every command:");
+    ls_cli_put_options(ls_cli_common_options);
     printf("\nexample:\n  ");
     put_indented(command->example, 2);
 }

@@ -100,6 +100,14 @@ struct ls_cli_command {
 int ls_cli_parse(const struct ls_cli_command *command, int count, char **arguments, void *values);
 void ls_cli_free_values(const struct ls_cli_command *command, void *values);
 
+/* Takes the options of a table, the words before "--", out of the arguments; the others stay, in
+ * their order. Of one that is given twice the last one counts. 0, or LOCKSTEP_USAGE after a
+ * message. Lists in `values` are the caller's to free. */
+int ls_cli_take_options(const struct ls_cli_option *options, int *count, char **arguments,
+                        void *values);
+
+/* Writes the options of a table, with their help, to stdout. */
+void ls_cli_put_options(const struct ls_cli_option *options);
 /* Writes a command's help to stdout. */
 void ls_cli_help(const struct ls_cli_command *command);
 

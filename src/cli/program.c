@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "cli/commands.h"
+#include "cli/common.h"
 #include "cli/job.h"
 #include "cli/links.h"
 #include "cli/report.h"
@@ -47,9 +48,10 @@ void ls_cli_overview(void)
         printf("  %-25s %s\n", link->name,
                link->command != NULL ? link->command->summary : link->summary);
     puts("\n'lockstep help COMMAND' (or 'lockstep COMMAND --help') lists a command's options,\n"
-         "'lockstep --version' says what this program is built on. Every command takes\n"
-         "--plugin FILE, also several times: a shared object with layer types of its own.\n\n"
-         "example:\n"
+         "'lockstep --version' says what this program is built on.\n\n"
+         "options of every command:");
+    ls_cli_put_options(ls_cli_common_options);
+    puts("\nexample:\n"
          "  lockstep train --solver lenet_solver.prototxt\n\n"
          "exit codes:");
     puts(ls_cli_exit_codes);
@@ -114,74 +116,8 @@ static bool is_flag(const char *argument, const char *word)
     return argument[0] == '-' && strcmp(argument + (argument[1] == '-' ? 2 : 1), word) == 0;
 }
 
-/* The value of a plugin option at `index`: of "--plugin FILE" (*used 2) or "--plugin=FILE" (1);
- * NULL: it is something else. */
-static const char *plugin_option(int count, char **arguments, int index, int *used)
-{
-    const char *argument = arguments[index];
-    static const char option[] = "plugin=";
-    if (is_flag(argument, "plugin") && index + 1 < count) {
-        *used = 2;
-        return arguments[index + 1];
-    }
-    argument += argument[0] == '-';
-    argument += argument[0] == '-';
-    if (argument == arguments[index] || strncmp(argument, option, sizeof option - 1) != 0)
-        return NULL;
-    *used = 1;
-    return argument + sizeof option - 1;
-}
-
-enum { PLUGINS_MAX = 64 };
-static const char *plugins[PLUGINS_MAX + 1];
-
-const char *ls_cli_plugin(size_t index)
-{
-    return plugins[index];
-}
-
-static int load_plugin(const char *file, struct lockstep_error *error)
-{
-    size_t count = 0;
-    while (plugins[count] != NULL)
-        count++;
-    if (count == PLUGINS_MAX)
-        return ls_cli_usage_error("--plugin %s: more than %d plugins", file, PLUGINS_MAX);
-    int status = lockstep_plugin_load(file, error);
-    if (status != 0)
-        ls_cli_report(status, error);
-    else
-        plugins[count] = file;
-    return status;
-}
-
-/* Every command takes --plugin FILE, several times: the plugins are loaded, in order, and the
- * options taken out. Returns 0 or the exit code. */
-static int load_plugins(int *count, char **arguments)
-{
-    struct lockstep_error *error = lockstep_error_new();
-    int kept = 0, status = 0;
-    bool options = true;
-    memset(plugins, 0, sizeof plugins);
-    for (int i = 0, used = 1; i < *count; i += used) {
-        options = options && strcmp(arguments[i], "--") != 0;
-        used = 1;
-        const char *file = options ? plugin_option(*count, arguments, i, &used) : NULL;
-        if (file == NULL)
-            arguments[kept++] = arguments[i];
-        else if (status == 0)
-            status = load_plugin(file, error);
-    }
-    *count = kept;
-    lockstep_error_free(error);
-    return status;
-}
-
 static int run_link(const struct ls_cli_alias *link, int count, char **arguments)
 {
-    int status = load_plugins(&count, arguments);
-    if (status != 0)
-        return status;
     return link->command != NULL ? run_command(link->command, count, arguments)
                                  : link->run(count, arguments);
 }
@@ -200,9 +136,13 @@ int ls_cli_main(int count, char **arguments)
     if (count > 0 && arguments[0][0] != '\0')
         program = arguments[0];
     const struct ls_cli_alias *link = count > 0 ? ls_cli_find_link(arguments[0]) : NULL;
+    int rest = count > 0 ? count - 1 : 0;
+    int status = ls_cli_take_common(&rest, arguments + 1);
+    if (status != 0)
+        return status;
     if (link != NULL)
-        return run_link(link, count - 1, arguments + 1);
-    if (count < 2)
+        return run_link(link, rest, arguments + 1);
+    if (rest < 1)
         return ls_cli_usage_error("a command is missing. hint: 'lockstep help' lists the commands");
     if (is_flag(arguments[1], "help") || is_flag(arguments[1], "h")) {
         ls_cli_overview();
@@ -214,11 +154,9 @@ int ls_cli_main(int count, char **arguments)
     }
     link = ls_cli_find_link(arguments[1]);
     if (link != NULL && strchr(arguments[1], '/') == NULL)
-        return run_link(link, count - 2, arguments + 2);
+        return run_link(link, rest - 1, arguments + 2);
     const struct ls_cli_command *command = ls_cli_find_command(arguments[1]);
     if (command == NULL)
         return LOCKSTEP_USAGE;
-    count -= 2;
-    int status = load_plugins(&count, arguments + 2);
-    return status != 0 ? status : run_command(command, count, arguments + 2);
+    return run_command(command, rest - 1, arguments + 2);
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +14,20 @@
 
 enum { STEP_BACK = 2 /* seconds */ };
 
-static void put_message(const char *format, va_list arguments)
+/* "lockstep: " and a line; of an error this is red on a terminal. */
+static void put_line(FILE *stream, const char *line, bool error, enum ls_colours colours)
+{
+    bool coloured = error && colours != LS_COLOURS_NONE;
+    fprintf(stream, "%slockstep:%s ", coloured ? "\033[1;31m" : "", coloured ? "\033[0m" : "");
+    ls_put_marked(stream, line, colours);
+    putc('\n', stream);
+}
+
+static void put_message(bool error, const char *format, va_list arguments)
 {
     char text[4096];
     vsnprintf(text, sizeof text, format, arguments);
-    fputs("lockstep: ", stderr);
-    ls_put_clean(stderr, text);
-    putc('\n', stderr);
+    put_line(stderr, text, error, ls_terminal_colours(stderr));
 }
 
 void ls_cli_let_rank_0_speak(void)
@@ -34,7 +42,7 @@ int ls_cli_usage_error(const char *format, ...)
     va_list arguments;
     ls_cli_let_rank_0_speak();
     va_start(arguments, format);
-    put_message(format, arguments);
+    put_message(true, format, arguments);
     va_end(arguments);
     return LOCKSTEP_USAGE;
 }
@@ -43,20 +51,19 @@ int ls_cli_error(int status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    put_message(format, arguments);
+    put_message(status != 0, format, arguments);
     va_end(arguments);
     return status;
 }
 
-static void put_lines(FILE *stream, const char *text)
+static void put_lines(FILE *stream, const char *text, bool error)
 {
+    enum ls_colours colours = ls_terminal_colours(stderr);
     while (*text != '\0') {
         size_t length = strcspn(text, "\n");
         char line[4096];
         snprintf(line, sizeof line, "%.*s", (int)length, text);
-        fputs("lockstep: ", stream);
-        ls_put_clean(stream, line);
-        putc('\n', stream);
+        put_line(stream, line, error, colours);
         text += length + (text[length] == '\n');
     }
 }
@@ -70,19 +77,31 @@ void ls_cli_put_line(void *user, const char *line)
 
 /* In one write: stderr has no buffer, and a launcher that mixes the output of several processes
  * would cut lines to pieces. */
-void ls_cli_put_lines(const char *text)
+static void put_together(const char *text, bool error)
 {
     char *all = NULL;
     size_t size;
     FILE *memory = open_memstream(&all, &size);
     if (memory == NULL) {
-        put_lines(stderr, text);
+        put_lines(stderr, text, error);
         return;
     }
-    put_lines(memory, text);
+    put_lines(memory, text, error);
     if (fclose(memory) == 0)
         fwrite(all, 1, size, stderr);
     free(all);
+}
+
+void ls_cli_tell(void *user, const char *line)
+{
+    (void)user;
+    if (!ls_quiet())
+        put_together(line, false);
+}
+
+void ls_cli_put_lines(const char *text)
+{
+    put_together(text, false);
 }
 
 int ls_cli_report(int status, struct lockstep_error *error)
@@ -90,7 +109,7 @@ int ls_cli_report(int status, struct lockstep_error *error)
     const char *text = error != NULL ? lockstep_error_text(error) : "";
     if (text[0] == '\0')
         text = error != NULL ? "failed without saying why" : "out of memory";
-    ls_cli_put_lines(text);
+    put_together(text, true);
     return status;
 }
 

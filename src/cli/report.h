@@ -14,11 +14,15 @@ void ls_cli_let_rank_0_speak(void);
 /* Writes a message of the program's own (of several ranks: rank 0) and returns LOCKSTEP_USAGE. */
 int ls_cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes a message and returns `status`. */
+/* Writes a message and returns `status`; 0: it is no error. */
 int ls_cli_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Writes all problems of a failed call, one a line, and returns `status`. */
 int ls_cli_report(int status, struct lockstep_error *error);
+
+/* A line on stderr about what is being done, unless the user wishes to hear only of errors and
+ * results; for callbacks. */
+void ls_cli_tell(void *user, const char *line);
 
 /* Writes a text of several lines. */
 void ls_cli_put_lines(const char *text);

@@ -26,7 +26,11 @@ static double monotonic_clock(void)
 
 void ls_monitor_init(struct ls_monitor *monitor, FILE *out, FILE *log, double (*clock)(void))
 {
-    *monitor = (struct ls_monitor){.out = out, .log = log, .terminal = ls_terminal(out)};
+    *monitor = (struct ls_monitor){.out = out,
+                                   .log = log,
+                                   .terminal = ls_terminal(out),
+                                   .quiet = ls_quiet(),
+                                   .line = {out, 0}};
     monitor->clock = clock != NULL ? clock : monotonic_clock;
     monitor->begun = monitor->clock();
     monitor->line_time = monitor->window_time = monitor->begun;
@@ -39,9 +43,7 @@ static int width_of(const struct ls_monitor *monitor)
 
 void ls_monitor_clear(struct ls_monitor *monitor)
 {
-    if (monitor->live)
-        fputs("\r\033[K", monitor->out);
-    monitor->live = false;
+    ls_live_line_clear(&monitor->line, width_of(monitor));
 }
 
 void ls_monitor_say(struct ls_monitor *monitor, const char *format, ...)
@@ -59,16 +61,21 @@ void ls_monitor_say(struct ls_monitor *monitor, const char *format, ...)
 
 /* ---- Plain lines --------------------------------------------------------------------------- */
 
-/* "Iteration 100 (37.2 iter/s, 2.7s/100 iters), loss = 0.213" after update number 100, counted from
- * 0; without the parentheses where nothing was measured. */
+/* "Iteration 100 (37.2 iter/s, 2.7s/100 iters, 1:23 left), loss = 0.213" after update number 100,
+ * counted from 0; without the parentheses where nothing was measured. */
 static void put_iteration(struct ls_monitor *monitor, const struct lockstep_event *event,
                           int64_t since, double seconds)
 {
     int64_t count = event->iteration - since;
     fprintf(monitor->out, "Iteration %" PRId64, event->iteration - 1);
-    if (count > 0 && seconds > 0)
-        fprintf(monitor->out, " (%.4g iter/s, %.4gs/%" PRId64 " iters)", (double)count / seconds,
-                seconds, count);
+    if (count > 0 && seconds > 0) {
+        int64_t more = event->iteration_end - event->iteration;
+        char left[24] = "";
+        ls_format_duration(seconds / (double)count * (double)more, left, sizeof left);
+        fprintf(monitor->out, " (%.4g iter/s, %.4gs/%" PRId64 " iters%s%s%s)",
+                (double)count / seconds, seconds, count, more > 0 ? ", " : "", more > 0 ? left : "",
+                more > 0 ? " left" : "");
+    }
     fprintf(monitor->out, ", loss = %.6g\n", event->data_loss);
     monitor->line_time = monitor->clock();
     monitor->line_iteration = monitor->loss_iteration = event->iteration;
@@ -153,7 +160,7 @@ static void draw(struct ls_monitor *monitor, const struct lockstep_event *event)
 {
     double now = monitor->clock();
     measure(monitor, event, now);
-    if (monitor->live && now - monitor->drawn < redraw_interval)
+    if (monitor->line.columns > 0 && now - monitor->drawn < redraw_interval)
         return;
     double left = -1;
     if (monitor->iteration_speed > 0)
@@ -163,14 +170,16 @@ static void draw(struct ls_monitor *monitor, const struct lockstep_event *event)
                            .loss = event->data_loss,
                            .learning_rate = event->learning_rate,
                            .samples_per_second = monitor->sample_speed,
-                           .seconds_left = left};
+                           .seconds_left = left,
+                           .score_name =
+                               monitor->score_name[0] != '\0' ? monitor->score_name : NULL,
+                           .score = monitor->score};
     char line[256];
     /* The last column stays free: writing to it would wrap on some terminals. So do two more, for
      * the "^C" that a terminal shows, which goes away with the line. */
-    ls_live_compose(&live, width_of(monitor) - 3, line, sizeof line);
-    fprintf(monitor->out, "\r%s\033[K", line);
-    fflush(monitor->out);
-    monitor->live = true;
+    int width = width_of(monitor);
+    ls_live_compose(&live, width - 3, line, sizeof line);
+    ls_live_line_draw(&monitor->line, line, width);
     monitor->drawn = now;
 }
 
@@ -202,12 +211,12 @@ static void put_text(struct ls_monitor *monitor, const char *before, const char 
 /* As put_text, for sentences: a terminal gets them with lines that end between words. */
 static void put_sentence(struct ls_monitor *monitor, const char *before, const char *text)
 {
-    if (!monitor->terminal) {
-        put_text(monitor, before, text);
-        return;
-    }
-    fputs(before, monitor->out);
-    ls_put_wrapped(monitor->out, text != NULL ? text : "", (int)strlen(before), width_of(monitor));
+    ls_put_marked(monitor->out, before, ls_terminal_colours(monitor->out));
+    if (monitor->terminal)
+        ls_put_wrapped(monitor->out, text != NULL ? text : "", (int)strlen(before),
+                       width_of(monitor));
+    else
+        ls_put_clean(monitor->out, text != NULL ? text : "");
     putc('\n', monitor->out);
 }
 
@@ -222,11 +231,29 @@ static void put_end(struct ls_monitor *monitor, const struct lockstep_event *eve
     else if (monitor->loss_iteration != event->iteration)
         fprintf(monitor->out, "Iteration %" PRId64 ", loss = %.6g\n", event->iteration - 1,
                 event->data_loss);
+    if (monitor->quiet && monitor->last_snapshot[0] != '\0')
+        put_text(monitor, "Snapshotting to ", monitor->last_snapshot);
     if (event->iteration < monitor->max_iter)
         fprintf(monitor->out, "Stopped after iteration %" PRId64 " of %" PRId64 ".\n",
                 event->iteration, monitor->max_iter);
-    else
+    else if (!monitor->quiet)
         put_text(monitor, "", "Optimization Done.");
+}
+
+/* Whether an event is told in a quiet run: warnings and the result. */
+static bool is_result(const struct lockstep_event *event)
+{
+    switch (event->kind) {
+    case LOCKSTEP_EVENT_WARNING:
+    case LOCKSTEP_EVENT_AUDIT:
+    case LOCKSTEP_EVENT_HASH:
+    case LOCKSTEP_EVENT_END:
+        return true;
+    case LOCKSTEP_EVENT_TEST:
+        return event->iteration == event->iteration_end;
+    default:
+        return false;
+    }
 }
 
 /* Writes what is left on the screen or in the file. */
@@ -268,6 +295,25 @@ static void put_event(struct ls_monitor *monitor, const struct lockstep_event *e
     }
 }
 
+/* The figure of a test that the live line shows: its first accuracy, else the first figure that is
+ * no loss. */
+static void keep_score(struct ls_monitor *monitor, const struct lockstep_event *event)
+{
+    const struct lockstep_output *score = NULL;
+    for (size_t i = 0; i < event->output_count; i++) {
+        const struct lockstep_output *output = &event->outputs[i];
+        if (output->count != 1 || output->loss_weight != 0)
+            continue;
+        if (score == NULL ||
+            (strstr(output->name, "accuracy") != NULL && strstr(score->name, "accuracy") == NULL))
+            score = output;
+    }
+    if (score == NULL)
+        return;
+    snprintf(monitor->score_name, sizeof monitor->score_name, "%s", score->name);
+    monitor->score = score->values[0];
+}
+
 /* Keeps what later events are measured against. */
 static void remember(struct ls_monitor *monitor, const struct lockstep_event *event)
 {
@@ -287,6 +333,8 @@ static void remember(struct ls_monitor *monitor, const struct lockstep_event *ev
     }
     if (event->kind == LOCKSTEP_EVENT_PROGRESS)
         monitor->trained = true;
+    if (event->kind == LOCKSTEP_EVENT_TEST && event->test_net == 0)
+        keep_score(monitor, event);
     if (event->kind == LOCKSTEP_EVENT_SNAPSHOT && event->text != NULL)
         snprintf(monitor->last_snapshot, sizeof monitor->last_snapshot, "%s", event->text);
     if (event->kind != LOCKSTEP_EVENT_PROGRESS && event->kind != LOCKSTEP_EVENT_DISPLAY)
@@ -314,6 +362,10 @@ void ls_monitor_event(void *user, const struct lockstep_event *event)
     if ((event->kind == LOCKSTEP_EVENT_HASH && event->text == NULL) ||
         event->kind == LOCKSTEP_EVENT_STATISTICS)
         return; /* for the log alone */
+    if (monitor->quiet && !is_result(event)) {
+        remember(monitor, event);
+        return;
+    }
     if (monitor->terminal && training) {
         /* A display repeats what the progress before it told. */
         if (event->kind == LOCKSTEP_EVENT_PROGRESS)

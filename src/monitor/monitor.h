@@ -1,7 +1,7 @@
 /* What a person sees of a run: events of the library become lines.
  *
  * A file or a pipe gets lines in Caffe's phrases, so that tools that read its logs work:
- *     Iteration 100 (37.2 iter/s, 2.7s/100 iters), loss = 0.213
+ *     Iteration 100 (37.2 iter/s, 2.7s/100 iters, 1:23 left), loss = 0.213
  *         Train net output #0: loss = 0.21 (* 1 = 0.21 loss)
  *     Iteration 100, lr = 0.01
  *     Iteration 500, Testing net (#0)
@@ -9,7 +9,8 @@
  * and one such line at least every ten seconds; without `display` also one for every twentieth of
  * the run, and one at its end. As in Caffe, "Iteration 100, loss" is that of the update with number
  * 100, counted from 0: 101 updates are done then. A terminal gets a line that is redrawn in place,
- * and one line for each test. A log in JSON gets one object for each event.
+ * and one line for each test. A quiet run writes warnings and, at the end, the last test,
+ * the loss and the snapshot. A log in JSON gets one object for each event.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_MONITOR_MONITOR_H
@@ -20,6 +21,7 @@
 #include <stdio.h>
 
 #include "lockstep/lockstep.h"
+#include "monitor/live.h"
 
 enum { LS_MONITOR_LINE_MAX = 8192 };
 
@@ -27,6 +29,7 @@ struct ls_monitor {
     FILE *out;             /* borrowed */
     FILE *log;             /* JSON, borrowed; NULL: none */
     bool terminal;         /* `out` is one */
+    bool quiet;            /* warnings and the result alone */
     int width;             /* of the terminal; 0: ask it each time */
     double (*clock)(void); /* seconds, going forward */
 
@@ -44,9 +47,11 @@ struct ls_monitor {
     bool displayed;            /* there was a DISPLAY event */
     bool displays;             /* there will be some */
     double drawn;              /* when the live line was drawn */
-    bool live;                 /* the live line is on the screen */
-    bool trained;              /* there was an update */
-    double window_time;        /* since when the speed is being measured */
+    struct ls_live_line line;  /* the live line */
+    char score_name[32];       /* of the last test; "": there was none */
+    double score;
+    bool trained;       /* there was an update */
+    double window_time; /* since when the speed is being measured */
     int64_t window_iteration;
     double window_samples;
     double iteration_speed, sample_speed; /* smoothed, per second; 0: not known yet */

@@ -2,11 +2,9 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "monitor/progress.h"
 
-#include <inttypes.h>
-#include <string.h>
+#include <stdint.h>
 #include <time.h>
 
-#include "monitor/live.h"
 #include "monitor/terminal.h"
 
 static const double quiet_limit = 10, redraw_interval = 0.1; /* seconds */
@@ -20,61 +18,57 @@ static double monotonic_clock(void)
 
 void ls_progress_init(struct ls_progress *progress, FILE *out, double (*clock)(void))
 {
-    *progress = (struct ls_progress){.out = out, .terminal = ls_terminal(out)};
+    *progress = (struct ls_progress){
+        .out = out, .terminal = ls_terminal(out), .quiet = ls_quiet(), .line = {out, 0}};
     progress->clock = clock != NULL ? clock : monotonic_clock;
     progress->begun = progress->told = progress->clock();
 }
 
+static int width_of(const struct ls_progress *progress)
+{
+    return progress->width > 0 ? progress->width : ls_terminal_width(progress->out);
+}
+
 void ls_progress_clear(struct ls_progress *progress)
 {
-    if (progress->live)
-        fputs("\r\033[K", progress->out);
-    progress->live = false;
+    ls_live_line_clear(&progress->line, width_of(progress));
 }
 
-/* "12000/60000 records  20%  35100 records/s  2s left" */
+/* On a terminal as much as fits, with a bar; in a file without one. */
 static void compose(const struct ls_progress *progress, const struct lockstep_event *event,
-                    char *line, size_t size)
+                    int width, char *line, size_t size)
 {
-    char left[24] = "";
-    double done = (double)event->samples, all = (double)event->iteration_end;
-    double taken = progress->clock() - progress->begun;
-    int length = snprintf(line, size, "%" PRId64 "/%" PRId64 " records  %d%%", event->samples,
-                          event->iteration_end, (int)(100 * done / all));
-    if (!(taken > 0) || !(done > 0))
-        return;
-    ls_format_duration(taken * (all - done) / done, left, sizeof left);
-    snprintf(line + length, size - (size_t)length, "  %.0f records/s  %s left", done / taken, left);
-}
-
-static void draw(struct ls_progress *progress, const char *text)
-{
-    char line[256];
-    int width = progress->width > 0 ? progress->width : ls_terminal_width(progress->out);
-    snprintf(line, sizeof line, "%s", text);
-    ls_text_cut(line, width - 3, line, sizeof line);
-    fputc('\r', progress->out);
-    ls_put_clean(progress->out, line);
-    fputs("\033[K", progress->out);
-    progress->live = true;
+    struct ls_counted counted = {.what = "records",
+                                 .done = event->samples,
+                                 .all = event->iteration_end,
+                                 .seconds = progress->clock() - progress->begun,
+                                 .bar = progress->terminal};
+    ls_live_compose_count(&counted, width, line, size);
 }
 
 void ls_progress_event(void *user, const struct lockstep_event *event)
 {
     struct ls_progress *progress = user;
-    if (event->kind != LOCKSTEP_EVENT_NOTICE || event->text == NULL)
+    if (event->kind != LOCKSTEP_EVENT_NOTICE || event->text == NULL || progress->quiet)
         return;
-    char line[128] = "";
+    char line[256] = "";
     double now = progress->clock();
     bool counted = event->iteration_end > 0, last = event->samples == event->iteration_end;
-    if (counted)
-        compose(progress, event, line, sizeof line);
     if (progress->terminal) {
         if (counted && now - progress->drawn < redraw_interval)
             return;
-        draw(progress, counted ? line : event->text);
+        /* The last column stays free: writing to it would wrap on some terminals. So do two more,
+         * for the "^C" that a terminal shows, which goes away with the line. */
+        int width = width_of(progress);
+        if (counted)
+            compose(progress, event, width - 3, line, sizeof line);
+        else
+            ls_text_cut(event->text, width - 3, line, sizeof line);
+        ls_live_line_draw(&progress->line, line, width);
         progress->drawn = now;
     } else if (!counted || last || now - progress->told >= quiet_limit) {
+        if (counted)
+            compose(progress, event, (int)sizeof line, line, sizeof line);
         ls_put_clean(progress->out, counted ? line : event->text);
         putc('\n', progress->out);
         progress->told = now;

@@ -9,16 +9,18 @@
 #include <stdio.h>
 
 #include "lockstep/lockstep.h"
+#include "monitor/live.h"
 
 struct ls_progress {
     FILE *out;             /* borrowed */
     bool terminal;         /* `out` is one */
+    bool quiet;            /* nothing is written */
     int width;             /* of the terminal; 0: ask it each time */
     double (*clock)(void); /* seconds, going forward */
 
     /* Private. */
     double begun, told, drawn;
-    bool live; /* the line is on the screen */
+    struct ls_live_line line;
 };
 
 /* `clock` NULL: the system's. */

@@ -71,10 +71,46 @@ int ls_terminal_height(FILE *stream)
     return fd >= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
+static struct {
+    enum ls_colour_choice colours;
+    bool quiet;
+} chosen;
+
+void ls_terminal_choose(enum ls_colour_choice colours, bool quiet)
+{
+    chosen.colours = colours;
+    chosen.quiet = quiet;
+}
+
+bool ls_quiet(void)
+{
+    return chosen.quiet;
+}
+
+/* The value of a variable of the environment; "" where it is not set. */
+static const char *value_of(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value != NULL ? value : "";
+}
+
+static bool forces(const char *variable)
+{
+    const char *value = value_of(variable);
+    return value[0] != '\0' && strcmp(value, "0") != 0;
+}
+
+static bool colours_by_environment(FILE *stream)
+{
+    return value_of("NO_COLOR")[0] == '\0' &&
+           (forces("CLICOLOR_FORCE") || forces("FORCE_COLOR") || ls_terminal(stream));
+}
+
 enum ls_colours ls_terminal_colours(FILE *stream)
 {
-    const char *none = getenv("NO_COLOR"), *depth = getenv("COLORTERM");
-    if (!ls_terminal(stream) || (none != NULL && none[0] != '\0'))
+    const char *depth = getenv("COLORTERM");
+    if (chosen.colours == LS_COLOURS_NEVER ||
+        (chosen.colours == LS_COLOURS_AUTO && !colours_by_environment(stream)))
         return LS_COLOURS_NONE;
     bool all = depth != NULL && (strcmp(depth, "truecolor") == 0 || strcmp(depth, "24bit") == 0);
     return all ? LS_COLOURS_ALL : LS_COLOURS_256;
@@ -97,6 +133,24 @@ static void put(FILE *stream, const char *text, size_t size)
 void ls_put_clean(FILE *stream, const char *text)
 {
     put(stream, text, strlen(text));
+}
+
+void ls_put_marked(FILE *stream, const char *text, enum ls_colours colours)
+{
+    static const struct {
+        const char *word, *colour;
+    } marks[] = {{"error:", "\033[1;31m"}, {"warning:", "\033[1;33m"}, {"hint:", "\033[1;36m"}};
+    const char *begun = text; /* what is not written yet */
+    for (const char *p = text; *p != '\0' && colours != LS_COLOURS_NONE; p++)
+        for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+            size_t length = strlen(marks[i].word);
+            if ((p > text && p[-1] != ' ') || strncmp(p, marks[i].word, length) != 0)
+                continue;
+            put(stream, begun, (size_t)(p - begun));
+            fprintf(stream, "%s%s\033[0m", marks[i].colour, marks[i].word);
+            begun = p + length;
+        }
+    ls_put_clean(stream, begun);
 }
 
 /* Whether a byte begins a character. */

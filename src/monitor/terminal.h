@@ -17,12 +17,24 @@ int ls_terminal_height(FILE *stream);
 /* Whether the environment says that text is UTF-8. */
 bool ls_terminal_utf8(void);
 
+/* What the user wishes of all streams: set once, before anything is written. */
+enum ls_colour_choice { LS_COLOURS_AUTO, LS_COLOURS_ALWAYS, LS_COLOURS_NEVER };
+void ls_terminal_choose(enum ls_colour_choice colours, bool quiet);
+/* Whether no more than errors, warnings and results is wished. */
+bool ls_quiet(void);
+
 enum ls_colours {
-    LS_COLOURS_NONE, /* no terminal, or NO_COLOR is set */
+    LS_COLOURS_NONE,
     LS_COLOURS_256,
     LS_COLOURS_ALL /* COLORTERM says truecolor or 24bit */
 };
+/* By the user's choice. LS_COLOURS_AUTO: none where NO_COLOR is set (and not empty); else some
+ * where CLICOLOR_FORCE or FORCE_COLOR is set (and not 0), or on a terminal. */
 enum ls_colours ls_terminal_colours(FILE *stream);
+
+/* Writes text from outside, as ls_put_clean, with the words "error:", "warning:" and "hint:" in
+ * their colours. */
+void ls_put_marked(FILE *stream, const char *text, enum ls_colours colours);
 
 /* Writes text from outside: control characters, which a terminal would obey, become '?'. */
 void ls_put_clean(FILE *stream, const char *text);

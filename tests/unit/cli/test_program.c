@@ -101,6 +101,64 @@ static void test_usage_errors(void **state)
     }
 }
 
+/* Options of every command: before its name and behind it, and their mistakes. */
+static void test_common_options(void **state)
+{
+    (void)state;
+    static const char *const variables[] = {"NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR",
+                                            "COLORTERM"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        unsetenv(variables[i]);
+    static const char plain[] = "lockstep: unknown command 'trian'. hint: did you mean 'train'?\n";
+    static const char coloured[] = "\033[1;31mlockstep:\033[0m unknown command 'trian'. "
+                                   "\033[1;36mhint:\033[0m did you mean 'train'?\n";
+    expect_usage(RUN("--color", "always", "trian"), coloured);
+    expect_usage(RUN("trian", "-color=always"), coloured);
+    expect_usage(RUN("--color", "always", "trian", "--color=never"), plain);
+    expect_usage(RUN("trian", "--", "--color=always"), plain);
+    expect_usage(RUN("trian"), plain); /* nothing is left of the runs before */
+    setenv("CLICOLOR_FORCE", "1", 1);
+    expect_usage(RUN("trian"), coloured);
+    expect_usage(RUN("--color", "auto", "trian"), coloured);
+    expect_usage(RUN("--color", "never", "trian"), plain);
+    setenv("NO_COLOR", "1", 1);
+    expect_usage(RUN("trian"), plain);
+    expect_usage(RUN("--color", "always", "trian"), coloured);
+    setenv("NO_COLOR", "", 1); /* as if it were not set */
+    expect_usage(RUN("trian"), coloured);
+    setenv("CLICOLOR_FORCE", "0", 1);
+    expect_usage(RUN("trian"), plain);
+    unsetenv("NO_COLOR");
+    unsetenv("CLICOLOR_FORCE");
+    expect_usage(RUN("--color", "green", "train"),
+                 "lockstep: --color: 'green' is unknown. hint: auto, always or never\n");
+    expect_usage(RUN("train", "--color"), "lockstep: --color needs a value: --color WHEN\n");
+    expect_usage(RUN("--quiet"),
+                 "lockstep: a command is missing. hint: 'lockstep help' lists the commands\n");
+    expect_usage(RUN("train", "--quite"),
+                 "lockstep: train: unknown option '--quite'. hint: did you mean '--quiet'?\n");
+    expect_usage(RUN("train", "--quiet=maybe"),
+                 "lockstep: --quiet: 'maybe' is neither true nor false\n");
+    static const struct lockstep_event events[] = {
+        {.kind = LOCKSTEP_EVENT_START, .text = "go"},
+        {.kind = LOCKSTEP_EVENT_WARNING, .text = "slow"}};
+    fake.events = events;
+    fake.event_count = 2;
+    assert_int_equal(RUN("train", "--solver", "s"), 0);
+    assert_string_equal(out, "go\nwarning: slow\n");
+    static const char *const quiet[] = {"--quiet", "-q", "-quiet", "--quiet=true"};
+    for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++) {
+        assert_int_equal(RUN(quiet[i], "train", "--solver", "s"), 0);
+        assert_string_equal(out, "warning: slow\n");
+        assert_int_equal(RUN("train", "--solver", "s", quiet[i]), 0);
+        assert_string_equal(out, "warning: slow\n");
+    }
+    assert_int_equal(RUN("--help"), 0);
+    assert_non_null(strstr(out, "\noptions of every command:\n  --quiet "));
+    assert_int_equal(RUN("help", "train"), 0);
+    assert_non_null(strstr(out, "\noptions of every command:\n  --quiet "));
+}
+
 static void test_help(void **state)
 {
     (void)state;
@@ -425,6 +483,7 @@ int main(void)
         TEST(test_train),
         TEST(test_spelling_of_caffe),
         TEST(test_usage_errors),
+        TEST(test_common_options),
         TEST(test_help),
         TEST(test_failures),
         TEST(test_stopped),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "monitor/monitor.h"
+#include "monitor/terminal.h"
 #include "support/support.h"
 
 static double now; /* the clock of these tests */
@@ -127,7 +128,7 @@ static void lines_read_as_caffe_writes_them(void **state)
     progress(&screen, 50, 1);
     expect(&screen, "");
     send(&screen, display_event(100, 2.7));
-    expect(&screen, "Iteration 100 (37.04 iter/s, 2.7s/100 iters), loss = 0.213\n"
+    expect(&screen, "Iteration 100 (37.04 iter/s, 2.7s/100 iters, 24s left), loss = 0.213\n"
                     "    Train net output #0: loss = 0.21 (* 1 = 0.21 loss)\n"
                     "Iteration 100, penalty = 0.037\n"
                     "Iteration 100, lr = 0.01\n");
@@ -178,11 +179,11 @@ static void without_display_there_is_a_line_every_ten_seconds(void **state)
         expect(&screen, "");
     }
     progress(&screen, 5, 2); /* ten seconds, and another update would take two more */
-    expect(&screen, "Iteration 4 (0.5 iter/s, 10s/5 iters), loss = 0.213\n");
+    expect(&screen, "Iteration 4 (0.5 iter/s, 10s/5 iters, 33:10 left), loss = 0.213\n");
     progress(&screen, 6, 2);
     expect(&screen, "");
     progress(&screen, 7, 30); /* a slow one is told at once */
-    expect(&screen, "Iteration 6 (0.0625 iter/s, 32s/2 iters), loss = 0.213\n");
+    expect(&screen, "Iteration 6 (0.0625 iter/s, 32s/2 iters, 4h24 left), loss = 0.213\n");
     progress(&screen, 8, 4);
     send(&screen, display_event(9, 5)); /* counts as a line, too */
     expect(&screen, "Iteration 9, loss = 0.213\n"
@@ -204,7 +205,7 @@ static void without_display_the_loss_is_still_printed(void **state)
     send(&screen, (struct lockstep_event){.kind = LOCKSTEP_EVENT_RUN, .run = &run});
     expect(&screen, "");
     progress(&screen, 1, 0.125);
-    expect(&screen, "Iteration 0 (8 iter/s, 0.125s/1 iters), loss = 0.213\n");
+    expect(&screen, "Iteration 0 (8 iter/s, 0.125s/1 iters, 2:05 left), loss = 0.213\n");
     int lines = 0;
     for (int64_t iteration = 2; iteration <= 1000; iteration++) {
         progress(&screen, iteration, 0.125);
@@ -233,11 +234,11 @@ static void the_live_line_gives_way_to_lines(void **state)
     send_text(&screen, LOCKSTEP_EVENT_START, "go");
     expect(&screen, "go\n");
     progress(&screen, 1, 0.05); /* too short to measure a speed */
-    expect(&screen, "\r[>                             ]  1/1000  0%  loss 0.213  lr 0.01\033[K");
+    expect(&screen, "\r[>                           ]  1/1000  0%  loss 0.213  lr 0.01\033[K");
     progress(&screen, 2, 0.04); /* too soon to draw again */
     expect(&screen, "");
     progress(&screen, 3, 0.11);
-    expect(&screen, "\r[>             ]  3/1000  0%  loss 0.213  1:06 left  1500 samples/s  "
+    expect(&screen, "\r[>       ]  3/1000  0%  loss 0.213  1:06 left  1500 samples/s  "
                     "lr 0.01\033[K");
     send(&screen, display_event(3, 0.15)); /* is in the live line */
     expect(&screen, "");
@@ -250,8 +251,8 @@ static void the_live_line_gives_way_to_lines(void **state)
     now += 100; /* the test's time is not the training's */
     send_text(&screen, LOCKSTEP_EVENT_NOTICE, "note");
     progress(&screen, 4, 0.05);
-    expect(&screen, "note\n\r[>             ]  4/1000  0%  loss 0.213  1:06 left  1500 "
-                    "samples/s  lr 0.01\033[K");
+    expect(&screen, "note\n\r[>       ]  4/1000  0%  loss 0.213  1:06 left  accuracy 0.98  1500/s"
+                    "\033[K");
     ls_monitor_say(&screen.monitor, "Stopping %d", 1);
     expect(&screen, "\r\033[KStopping 1\n");
     ls_monitor_clear(&screen.monitor);
@@ -300,6 +301,46 @@ static void a_run_with_nothing_left_says_so(void **state)
     send(&screen, end);
     expect(&screen, "Iteration 1000, loss = 0.2\nOptimization Done.\n");
     close_screen(&screen);
+}
+
+/* A quiet run tells warnings and what has come of it. */
+static void quiet_runs_tell_warnings_and_the_result(void **state)
+{
+    (void)state;
+    struct screen screen;
+    const struct lockstep_run run = {.max_iter = 1000, .iteration_end = 1000, .display = 10};
+    for (int terminal = 0; terminal < 2; terminal++) {
+        ls_terminal_choose(LS_COLOURS_AUTO, true);
+        open_screen(&screen, terminal != 0);
+        ls_terminal_choose(LS_COLOURS_AUTO, false);
+        send(&screen, (struct lockstep_event){.kind = LOCKSTEP_EVENT_RUN, .run = &run});
+        send_text(&screen, LOCKSTEP_EVENT_START, "go");
+        send_text(&screen, LOCKSTEP_EVENT_NOTICE, "note");
+        send(&screen, display_event(10, 0.15));
+        send(&screen, test_event(0)); /* after update 500 */
+        send_text(&screen, LOCKSTEP_EVENT_SNAPSHOT, "a_iter_1000.safetensors");
+        for (int64_t i = 0; i < 1000; i++)
+            progress(&screen, i + 1, 20);
+        expect(&screen, "");
+        send_text(&screen, LOCKSTEP_EVENT_WARNING, "two words");
+        expect(&screen, "warning: two words\n");
+        struct lockstep_event last = test_event(0);
+        last.iteration = 1000;
+        send(&screen, last);
+        expect(&screen, terminal ? "Iteration 1000, test: accuracy = 0.98, loss = 0.21 (10000 "
+                                   "samples)\n"
+                                 : "Iteration 1000, Testing net (#0)\n"
+                                   "    Test net output #0: accuracy = 0.98\n"
+                                   "    Test net output #1: loss = 0.21 (* 0.5 = 0.105 loss)\n");
+        send(&screen, (struct lockstep_event){.kind = LOCKSTEP_EVENT_END,
+                                              .iteration = 1000,
+                                              .iteration_end = 1000,
+                                              .data_loss = 0.213});
+        expect(&screen, "Iteration 999, loss = 0.213\nSnapshotting to a_iter_1000.safetensors\n");
+        fflush(screen.log);
+        assert_non_null(strstr(screen.log_text, "\"note\"")); /* the log has all */
+        close_screen(&screen);
+    }
 }
 
 static void many_figures_are_all_printed(void **state)
@@ -381,6 +422,7 @@ int main(void)
         cmocka_unit_test(without_display_there_is_a_line_every_ten_seconds),
         cmocka_unit_test(without_display_the_loss_is_still_printed),
         cmocka_unit_test(the_live_line_gives_way_to_lines),
+        cmocka_unit_test(quiet_runs_tell_warnings_and_the_result),
         cmocka_unit_test(many_figures_are_all_printed),
         cmocka_unit_test(long_sentences_end_between_words),
         cmocka_unit_test(a_run_with_nothing_left_says_so),

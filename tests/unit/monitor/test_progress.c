@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "monitor/progress.h"
+#include "monitor/terminal.h"
 #include "support/support.h"
 
 static double now; /* the clock of these tests */
@@ -60,11 +61,11 @@ static void progress_is_redrawn_on_a_terminal(void **state)
     struct screen screen;
     open_screen(&screen, true);
     done(&screen, 1000, 1);
-    expect(&screen, "\r1000/4000 records  25%  1000 records/s  3s left\033[K");
+    expect(&screen, "\r[===>        ]  1000/4000 records  25%  1000/s  3s left\033[K");
     done(&screen, 1050, 0.05); /* too soon to draw again */
     expect(&screen, "");
     done(&screen, 2100, 1.05);
-    expect(&screen, "\r2100/4000 records  52%  1000 records/s  2s left\033[K");
+    expect(&screen, "\r[======>     ]  2100/4000 records  52%  1000/s  2s left\033[K");
     ls_progress_clear(&screen.progress);
     expect(&screen, "\r\033[K");
     ls_progress_clear(&screen.progress);
@@ -84,10 +85,27 @@ static void progress_is_lines_in_a_file(void **state)
     done(&screen, 3000, 2);
     expect(&screen, "");
     done(&screen, 4000, 2);
-    expect(&screen, "4000/4000 records  100%  286 records/s  0s left\n");
+    expect(&screen, "4000/4000 records  100%  286 records/s\n");
     done(&screen, 4000, 10); /* of another source */
-    expect(&screen, "4000/4000 records  100%  400 records/s  0s left\n");
+    expect(&screen, "4000/4000 records  100%  400 records/s\n");
     close_screen(&screen);
+}
+
+/* A quiet command shows nothing of it. */
+static void quiet_progress_writes_nothing(void **state)
+{
+    (void)state;
+    struct screen screen;
+    ls_terminal_choose(LS_COLOURS_AUTO, true);
+    for (int terminal = 0; terminal < 2; terminal++) {
+        open_screen(&screen, terminal != 0);
+        done(&screen, 1000, 20);
+        done(&screen, 4000, 20);
+        ls_progress_clear(&screen.progress);
+        expect(&screen, "");
+        close_screen(&screen);
+    }
+    ls_terminal_choose(LS_COLOURS_AUTO, false);
 }
 
 static void control_characters_are_shown_as_marks(void **state)
@@ -110,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(progress_is_redrawn_on_a_terminal),
                                        cmocka_unit_test(progress_is_lines_in_a_file),
+                                       cmocka_unit_test(quiet_progress_writes_nothing),
                                        cmocka_unit_test(control_characters_are_shown_as_marks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
