@@ -25,6 +25,7 @@
 #include "lockstep/files.h"
 #include "lockstep/generate.h"
 #include "lockstep/import.h"
+#include "lockstep/inputs.h"
 #include "lockstep/job.h"
 #include "lockstep/log.h"
 #include "lockstep/model.h"

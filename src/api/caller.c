@@ -47,22 +47,30 @@ void ls_caller_leave(struct ls_caller *caller)
     current = caller->outer;
 }
 
+void ls_caller_pause(void)
+{
+    give_back(current);
+}
+
+void ls_caller_go_on(void)
+{
+    take_over(current);
+}
+
 static void event(void *user, const struct lockstep_event *event)
 {
     const struct lockstep_callbacks *inner = user;
-    struct ls_caller *caller = current;
-    give_back(caller);
+    ls_caller_pause();
     inner->event(inner->user, event);
-    take_over(caller);
+    ls_caller_go_on();
 }
 
 static enum lockstep_request poll(void *user)
 {
     const struct lockstep_callbacks *inner = user;
-    struct ls_caller *caller = current;
-    give_back(caller);
+    ls_caller_pause();
     enum lockstep_request request = inner->poll(inner->user);
-    take_over(caller);
+    ls_caller_go_on();
     return request;
 }
 

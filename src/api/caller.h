@@ -24,6 +24,10 @@ struct ls_caller {
 void ls_caller_enter(struct ls_caller *caller);
 void ls_caller_leave(struct ls_caller *caller);
 
+/* Around a callback within such a call: it sees the caller's state, and may change it. */
+void ls_caller_pause(void);
+void ls_caller_go_on(void);
+
 /* In front of what a function computes: enters, and leaves wherever the function returns. */
 #define LS_OWN_MODE                                                                                \
     __attribute__((cleanup(ls_caller_leave))) struct ls_caller caller;                             \

@@ -9,6 +9,7 @@
 #include "solver/trainer.h"
 
 struct ls_confusion;
+struct ls_picture_reader;
 struct lockstep_model {
     struct ls_net_definition definition;                  /* its file is owned */
     struct lockstep_callbacks outer_callbacks, callbacks; /* the caller's, and around them */
@@ -28,15 +29,16 @@ struct lockstep_model {
     size_t class_count;
 
     struct ls_prediction *prediction;
-    struct ls_confusion *confusion; /* the last one; NULL: none yet */
-    int64_t input_size;             /* numbers of a sample; 0: the net has no input */
-    size_t output_size;             /* numbers that a sample yields; 0: none */
-    const char *blob;               /* that predictions are of; NULL: the net's own output */
-    struct ls_reader *reader;       /* of the first data layer, or NULL */
-    struct ls_transform transform;  /* of pictures, where there is no data layer */
-    struct ls_definition *trained;  /* the definition in the weights file, or NULL */
-    char *iteration;                /* of the snapshot in it, or NULL */
-    char *mean;                     /* as in lockstep_model_options, with scale and resize */
+    struct ls_confusion *confusion;     /* the last one; NULL: none yet */
+    int64_t input_size;                 /* numbers of a sample; 0: the net has no input */
+    size_t output_size;                 /* numbers that a sample yields; 0: none */
+    const char *blob;                   /* that predictions are of; NULL: the net's own output */
+    struct ls_reader *reader;           /* of the first data layer, or NULL */
+    struct ls_transform transform;      /* of pictures, where there is no data layer */
+    struct ls_picture_reader *pictures; /* by worker; NULL: no picture was read yet */
+    struct ls_definition *trained;      /* the definition in the weights file, or NULL */
+    char *iteration;                    /* of the snapshot in it, or NULL */
+    char *mean;                         /* as in lockstep_model_options, with scale and resize */
     double scale;
     int resize;
     bool oversample;

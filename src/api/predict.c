@@ -1,4 +1,5 @@
-/* Predictions, behind the public interface: what is predicted, pictures and samples.
+/* Predictions, behind the public interface: what is predicted, and from what. Pictures are in
+ * api/predict_pictures.c.
  *
  * The value that counts is the softmax inside a SoftmaxWithLoss layer; without one, the last top
  * that no layer reads (a deploy net's "prob"), else the input of an accuracy or a loss.
@@ -12,13 +13,12 @@
 
 #include "api/api.h"
 #include "api/model.h"
+#include "api/predict_pictures.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/mean_file.h"
-#include "data/picture.h"
 #include "data/reader.h"
-#include "data/resize.h"
 #include "ir/layer.h"
 #include "ir/op_type.h"
 #include "schema/data_layers.h"
@@ -224,6 +224,7 @@ int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *err
 
 void ls_model_free_predictions(struct lockstep_model *model)
 {
+    ls_model_free_pictures(model);
     ls_prediction_free(model->prediction);
     ls_reader_close(model->reader);
     ls_transform_free(&model->transform);
@@ -284,8 +285,7 @@ size_t lockstep_model_output_positions(const struct lockstep_model *model)
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* There is room for samples of one size only. */
-static int check_one_size(const struct lockstep_model *model, struct ls_error *error)
+int ls_model_check_one_size(const struct lockstep_model *model, struct ls_error *error)
 {
     if (model->net->varying < 0)
         return 0;
@@ -312,11 +312,10 @@ static int check_predictable(const struct lockstep_model *model, const struct ls
                        "layer, which writes the samples that are left",
                        "'%.200s' is not there for every sample: a Filter layer leaves some out",
                        ls_prediction_output(model->prediction)->name);
-    return check_one_size(model, error);
+    return ls_model_check_one_size(model, error);
 }
 
-static int predict(struct lockstep_model *model, const float *input, size_t count, float *output,
-                   struct ls_error *error)
+int ls_model_check_predict(const struct lockstep_model *model, struct ls_error *error)
 {
     if (ls_prediction_input(model->prediction) == NULL)
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
@@ -327,7 +326,13 @@ static int predict(struct lockstep_model *model, const float *input, size_t coun
                        "lockstep_model_predict_inputs takes all inputs",
                        "predictions take one input, but those of this net also depend on '%.100s'",
                        other->name);
-    LS_TRY(check_predictable(model, ls_prediction_input(model->prediction), error));
+    return check_predictable(model, ls_prediction_input(model->prediction), error);
+}
+
+int ls_model_predict(struct lockstep_model *model, const float *input, size_t count, float *output,
+                     struct ls_error *error)
+{
+    LS_TRY(ls_model_check_predict(model, error));
     return ls_prediction_run(model->prediction, input, count, output, error);
 }
 
@@ -353,7 +358,7 @@ int lockstep_model_predict(struct lockstep_model *model, const float *input, siz
                            float *output, struct lockstep_error *error)
 {
     LS_OWN_MODE;
-    return predict(model, input, count, output, ls_api_error(error));
+    return ls_model_predict(model, input, count, output, ls_api_error(error));
 }
 
 size_t lockstep_model_input_count(const struct lockstep_model *model)
@@ -382,88 +387,8 @@ int lockstep_model_predict_inputs(struct lockstep_model *model, const float *con
     return predict_inputs(model, inputs, count, output, ls_api_error(error));
 }
 
-/* ---- Pictures and samples -------------------------------------------------------------------- */
-
-/* How many samples the prediction of a picture is the mean of. */
-static int count_views(const struct lockstep_model *model)
-{
-    return model->oversample ? LS_VIEWS : 1;
-}
-
-/* A picture for a net without a data layer: resized, transformed as in training; one sample for
- * each view behind the other. */
-static int transform_picture(struct lockstep_model *model, const char *path, float *sample,
-                             struct ls_error *error)
-{
-    char *bytes = NULL;
-    size_t size = 0;
-    int64_t shape[3];
-    struct ls_buffer pixels = {0}, resized = {0};
-    struct ls_augment_room room = {.row = {0}};
-    struct ls_picture picture;
-    struct ls_record record;
-    lockstep_model_input_shape(model, shape);
-    if (model->transform.scale == 0)
-        LS_TRY(ls_model_init_transform(model, error));
-    LS_TRY(ls_file_read(path, (size_t)1 << 30, LOCKSTEP_DATA, &bytes, &size, error));
-    struct ls_problem problem;
-    int status = 0;
-    if (shape[0] != 1 && shape[0] != 3)
-        status = ls_problem_set(&problem, LOCKSTEP_DATA, NULL,
-                                "the net's input has neither 1 nor 3 channels");
-    if (status == 0)
-        status = ls_picture_decode((const uint8_t *)bytes, size, (int)shape[0], &pixels, &picture,
-                                   &problem);
-    if (status == 0)
-        status = ls_picture_resize_to_record(&picture, (int)model->transform.input[1],
-                                             (int)model->transform.input[2], true, &resized,
-                                             &record, &problem);
-    for (int v = 0; v < count_views(model) && status == 0; v++) {
-        model->transform.view = model->oversample ? v + 1 : 0;
-        status = ls_transform_apply(&model->transform, &record.tensor[0], NULL, 0, false, &room,
-                                    sample + v * model->input_size, &problem);
-    }
-    if (status != 0)
-        ls_fail(error, status, path, NULL, "%s", problem.message);
-    ls_buffer_free(&pixels);
-    ls_buffer_free(&resized);
-    ls_augment_room_free(&room);
-    ls_free(bytes);
-    return status;
-}
-
-/* The mean over all views, added up in their order, rounded once. */
-static void average_views(const struct lockstep_model *model, const float *seen, float *output)
-{
-    const int views = count_views(model);
-    for (size_t k = 0; k < model->output_size; k++) {
-        double sum = 0;
-        for (int v = 0; v < views; v++)
-            sum += (double)seen[(size_t)v * model->output_size + k];
-        output[k] = (float)(sum / views);
-    }
-}
-
-int lockstep_model_predict_picture(struct lockstep_model *model, const char *path, float *output,
-                                   struct lockstep_error *error)
-{
-    LS_OWN_MODE;
-    struct ls_error *inner = ls_api_error(error);
-    const size_t views = (size_t)count_views(model);
-    LS_TRY(check_one_size(model, inner)); /* before anything is decoded into `sample` */
-    float *sample = ls_alloc_aligned(views * (size_t)model->input_size * sizeof *sample);
-    float *seen = ls_alloc(views * model->output_size + 1, sizeof *seen);
-    int status = sample == NULL || seen == NULL ? ls_fail_memory(inner, "a picture")
-                 : model->reader != NULL ? ls_reader_picture(model->reader, path, sample, inner)
-                                         : transform_picture(model, path, sample, inner);
-    if (status == 0)
-        status = predict(model, sample, views, views > 1 ? seen : output, inner);
-    if (status == 0 && views > 1)
-        average_views(model, seen, output);
-    ls_free(seen);
-    ls_free_aligned(sample);
-    return status;
-}
+/* ---- Samples of the data ----------------------------------------------------------------------
+ */
 
 int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index, int64_t shape[3],
                                   float *pixels, int *label, float *output,
@@ -482,14 +407,14 @@ int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index, i
     LS_TRY(ls_reader_fetch_raw(model->reader, index, shape, pixels, label, inner));
     if (output == NULL)
         return 0;
-    LS_TRY(check_one_size(model, inner)); /* as above */
+    LS_TRY(ls_model_check_one_size(model, inner)); /* before anything is decoded into `sample` */
     float *sample = ls_alloc_aligned((size_t)model->input_size * sizeof *sample);
     if (sample == NULL)
         return ls_fail_memory(inner, "a sample");
     void *out[LS_RECORD_TENSORS] = {sample};
     int status = ls_reader_fetch(model->reader, index, out, inner);
     if (status == 0)
-        status = predict(model, sample, 1, output, inner);
+        status = ls_model_predict(model, sample, 1, output, inner);
     ls_free_aligned(sample);
     return status;
 }

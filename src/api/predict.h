@@ -18,6 +18,13 @@ ls_model_transform_param(const struct lockstep_model *model,
 /* The transformation that pictures for a net without a data layer get: what the net was trained
  * with, or the definition says for its data, or the caller. */
 int ls_model_init_transform(struct lockstep_model *model, struct ls_error *error);
+/* Fails where predictions cannot be made from one input; and where samples differ in size, as there
+ * is room for those of one only. */
+int ls_model_check_predict(const struct lockstep_model *model, struct ls_error *error);
+int ls_model_check_one_size(const struct lockstep_model *model, struct ls_error *error);
+/* lockstep_model_predict, in our own mode. */
+int ls_model_predict(struct lockstep_model *model, const float *input, size_t count, float *output,
+                     struct ls_error *error);
 void ls_model_free_predictions(struct lockstep_model *model);
 
 #endif

@@ -9,15 +9,18 @@
 #include "cli/commands.h"
 #include "cli/gallery.h"
 #include "cli/model.h"
+#include "cli/output_file.h"
+#include "cli/predict_each.h"
 #include "cli/predictions.h"
 #include "cli/report.h"
+#include "cli/signals.h"
 
 struct values {
     struct ls_cli_model_values model;
-    const char *format;
+    const char *format, *output_file;
     int64_t top, samples, first;
-    int draw;
-    struct ls_cli_list inputs;
+    int draw, skip_damaged;
+    struct ls_cli_list inputs, lists;
 };
 
 /* A run of the command. */
@@ -29,6 +32,7 @@ struct session {
     struct ls_cli_gallery gallery;
     float *output;
     int64_t labelled, right;
+    bool whole; /* all was predicted that can be */
 };
 
 /* Reports the problem of one input and makes room for the next one's. */
@@ -38,23 +42,6 @@ static int report_input(struct session *session, int status)
     lockstep_error_free(session->error);
     session->error = lockstep_error_new();
     return status;
-}
-
-/* All pictures, also behind one that cannot be read; the result is the first failure. */
-static int predict_pictures(struct session *session)
-{
-    const struct ls_cli_list *inputs = &session->values->inputs;
-    int result = 0;
-    for (size_t i = 0; i < inputs->count && !ferror(stdout); i++) {
-        int status = lockstep_model_predict_picture(session->model, inputs->items[i],
-                                                    session->output, session->error);
-        if (status == 0)
-            ls_cli_predictions_put(&session->predictions, inputs->items[i], -1, session->output);
-        else
-            status = report_input(session, status);
-        result = result != 0 ? result : status;
-    }
-    return result;
 }
 
 /* A sample with its pixels, which the gallery takes. */
@@ -113,7 +100,7 @@ static int predict_samples(struct session *session)
     if (values->samples < end - values->first)
         end = values->first + values->samples;
     int result = 0;
-    for (int64_t index = values->first; index < end && !ferror(stdout); index++) {
+    for (int64_t index = values->first; index < end && !ferror(session->predictions.out); index++) {
         int status = values->draw ? draw_sample(session, index) : tell_sample(session, index);
         if (status != 0)
             status = report_input(session, status);
@@ -121,6 +108,7 @@ static int predict_samples(struct session *session)
         if (status == LOCKSTEP_USAGE) /* no sample has what is asked for */
             break;
     }
+    session->whole = result == 0 || result == LOCKSTEP_DATA;
     ls_cli_gallery_draw(&session->gallery, stdout);
     if (session->predictions.format == LS_CLI_FORMAT_TEXT && session->labelled > 0)
         printf("%" PRId64 " of %" PRId64 " right\n", session->right, session->labelled);
@@ -139,9 +127,15 @@ static int refuse_maps(const struct lockstep_model *model)
                         positions, size / positions);
 }
 
-static int predict(struct session *session, enum ls_cli_format format)
+static int predict(struct session *session, FILE *out, enum ls_cli_format format,
+                   const struct lockstep_inputs *inputs)
 {
     const struct values *values = session->values;
+    const struct ls_cli_predict_each each = {.inputs = &values->inputs,
+                                             .lists = &values->lists,
+                                             .predictions = &session->predictions,
+                                             .skip_damaged = values->skip_damaged != 0,
+                                             .output_file = values->output_file};
     size_t size = lockstep_model_output_size(session->model);
     if (lockstep_model_output_positions(session->model) > 1)
         return refuse_maps(session->model);
@@ -153,49 +147,101 @@ static int predict(struct session *session, enum ls_cli_format format)
                                   "'lockstep test' measures it, 'lockstep generate' writes "
                                   "texts; a deploy form, without the loss, predicts"
                                 : "out of memory");
-    int status = ls_cli_predictions_begin(&session->predictions, stdout, format, session->model,
+    int status = ls_cli_predictions_begin(&session->predictions, out, format, session->model,
                                           (size_t)values->top);
     if (status != 0)
         return status;
-    status = values->samples > 0 ? predict_samples(session) : predict_pictures(session);
+    status = inputs == NULL ? predict_samples(session)
+                            : ls_cli_predict_each(&each, session->model, inputs, &session->whole);
     ls_cli_predictions_end(&session->predictions);
+    return status;
+}
+
+/* The same into the file that the user names. Where an input cannot be read, the file has the
+ * others, which the status says. */
+static int predict_to_file(struct session *session, enum ls_cli_format format,
+                           const struct lockstep_inputs *inputs)
+{
+    struct ls_cli_output_file file;
+    int status = ls_cli_output_open(session->values->output_file, &file);
+    if (status != 0)
+        return status;
+    status = predict(session, file.stream, format, inputs);
+    if (session->whole) {
+        int written = ls_cli_output_commit(&file);
+        if (written == 0)
+            printf("Wrote the predictions to %s\n", session->values->output_file);
+        return written != 0 ? written : status;
+    }
+    if (ferror(file.stream)) /* its reason is told by what fails last */
+        return ls_cli_output_commit(&file);
+    ls_cli_output_abandon(&file);
     return status;
 }
 
 /* What the options say together; LOCKSTEP_USAGE after a message if that is nonsense. */
 static int check(const struct values *values, enum ls_cli_format *format)
 {
-    static const char *const names[] = {"text", "json", "csv", NULL};
+    static const char *const names[] = {"text", "json", "jsonl", "csv", NULL};
     int index = 0;
     while (names[index] != NULL && strcmp(names[index], values->format) != 0)
         index++;
     if (names[index] == NULL)
-        return ls_cli_usage_error("predict: --format %s is unknown. hint: text, json or csv",
+        return ls_cli_usage_error("predict: --format %s is unknown. hint: text, json, jsonl or csv",
                                   values->format);
     *format = (enum ls_cli_format)index;
-    if ((values->samples > 0) == (values->inputs.count > 0))
-        return ls_cli_usage_error("predict: give either pictures or --samples N, the first N of "
-                                  "the net's test data");
-    if (values->draw && (values->samples == 0 || *format != LS_CLI_FORMAT_TEXT))
-        return ls_cli_usage_error("predict: --draw goes with --samples N and --format text");
+    const bool outside = values->inputs.count > 0 || values->lists.count > 0;
+    if ((values->samples > 0) == outside)
+        return ls_cli_usage_error("predict: give either inputs (pictures, folders, .npy files, "
+                                  "--list FILE) or --samples N, the first N of the net's test "
+                                  "data");
+    if (values->draw &&
+        (values->samples == 0 || *format != LS_CLI_FORMAT_TEXT || values->output_file != NULL))
+        return ls_cli_usage_error("predict: --draw goes with --samples N and --format text, and "
+                                  "not with --output-file");
     return 0;
+}
+
+static enum lockstep_request poll(void *user)
+{
+    (void)user;
+    return ls_cli_signal_request();
+}
+
+static int load_and_predict(struct session *session, enum ls_cli_format format,
+                            const struct lockstep_inputs *inputs)
+{
+    const struct values *values = session->values;
+    struct lockstep_callbacks callbacks = {NULL, NULL, NULL};
+    if (values->output_file != NULL) { /* whose part would be left behind */
+        ls_cli_catch_signals(NULL);
+        callbacks.poll = poll;
+    }
+    int status = ls_cli_load_model("predict", &values->model, 0, 0, callbacks, &session->model);
+    if (status != 0)
+        return status;
+    session->error = lockstep_error_new();
+    status = values->output_file != NULL ? predict_to_file(session, format, inputs)
+                                         : predict(session, stdout, format, inputs);
+    free(session->output);
+    lockstep_error_free(session->error);
+    lockstep_model_free(session->model);
+    return status;
 }
 
 static int run(const void *data)
 {
     struct session session = {.values = data};
     enum ls_cli_format format = LS_CLI_FORMAT_TEXT;
+    struct lockstep_inputs *inputs = NULL;
+    const struct ls_cli_predict_each each = {.inputs = &session.values->inputs,
+                                             .lists = &session.values->lists};
     int status = check(session.values, &format);
+    if (status == 0 && session.values->samples == 0)
+        status = ls_cli_read_inputs(&each, &inputs);
     if (status == 0)
-        status = ls_cli_load_model("predict", &session.values->model, 0, 0,
-                                   (struct lockstep_callbacks){NULL, NULL, NULL}, &session.model);
-    if (status != 0)
-        return status;
-    session.error = lockstep_error_new();
-    status = predict(&session, format);
-    free(session.output);
-    lockstep_error_free(session.error);
-    lockstep_model_free(session.model);
+        status = load_and_predict(&session, format, inputs);
+    lockstep_inputs_free(inputs);
     return status;
 }
 
@@ -206,13 +252,24 @@ static void defaults(void *data)
     values->top = 5;
 }
 
+/* How both commands tell predictions. */
+#define OUTPUT_OPTIONS                                                                             \
+    LS_CLI_ROW(LS_CLI_INTEGER, "top", "K", struct values, top, 1,                                  \
+               "tell the K best classes; default: 5"),                                             \
+        LS_CLI_CHOICE("format", "KIND", struct values, format, "text json jsonl csv",              \
+                      "text, json, jsonl (an object a line) or csv; default: text"),               \
+        LS_CLI_ROW(LS_CLI_TEXT, "output-file", "FILE", struct values, output_file, 0,              \
+                   "write the predictions there; default: to the standard output"),                \
+        LS_CLI_ROW(LS_CLI_FLAG, "skip-damaged", NULL, struct values, skip_damaged, 0,              \
+                   "an input that cannot be read is told, and is no failure")
+
 static const struct ls_cli_option options[] = {
     LS_CLI_MODEL_OPTIONS(struct values, model),
     LS_CLI_PICTURE_OPTIONS(struct values, model),
-    LS_CLI_ROW(LS_CLI_INTEGER, "top", "K", struct values, top, 1,
-               "tell the K best classes; default: 5"),
-    LS_CLI_CHOICE("format", "KIND", struct values, format, "text json csv",
-                  "text, json or csv; default: text"),
+    OUTPUT_OPTIONS,
+    LS_CLI_ROW(LS_CLI_LIST, "list", "FILE", struct values, lists, 0,
+               "pictures of a list, a path a line, with a space and a label behind it\n"
+               "or without; - is the standard input; may be given several times"),
     LS_CLI_ROW(LS_CLI_INTEGER, "samples", "N", struct values, samples, 1,
                "instead of pictures: the first N samples of the net's test data"),
     LS_CLI_ROW(LS_CLI_INTEGER, "first", "I", struct values, first, 0,
@@ -230,6 +287,8 @@ const struct ls_cli_command ls_cli_command_predict = {
     .arguments_name = "INPUTS",
     .example = "lockstep predict --model lenet.prototxt --weights lenet_iter_10000.safetensors "
                "--top 3 photo.jpg\n"
+               "lockstep predict --model lenet.prototxt --weights lenet_iter_10000.safetensors \\\n"
+               "    --format csv --output-file scores.csv photos/ --list more.txt\n"
                "lockstep predict --model lenet.prototxt --weights lenet_iter_10000.safetensors "
                "--samples 10 --draw",
     .defaults = defaults,
@@ -240,10 +299,7 @@ const struct ls_cli_command ls_cli_command_predict = {
 static const struct ls_cli_option classify_options[] = {
     LS_CLI_MODEL_OPTIONS(struct values, model),
     LS_CLI_PICTURE_OPTIONS(struct values, model),
-    LS_CLI_ROW(LS_CLI_INTEGER, "top", "K", struct values, top, 1,
-               "tell the K best classes; default: 5"),
-    LS_CLI_CHOICE("format", "KIND", struct values, format, "text json csv",
-                  "text, json or csv; default: text"),
+    OUTPUT_OPTIONS,
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_classify = {

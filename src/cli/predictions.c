@@ -64,6 +64,8 @@ void ls_cli_predictions_end(struct ls_cli_predictions *predictions)
         ls_json_close(&predictions->json, ']');
         putc('\n', predictions->out);
     }
+    if (predictions->format == LS_CLI_FORMAT_JSONL && predictions->json.comma)
+        putc('\n', predictions->out); /* behind the last line */
     free(predictions->order);
     predictions->order = NULL;
 }
@@ -105,10 +107,9 @@ static void put_json(struct ls_cli_predictions *predictions, const char *input, 
                      const float *values)
 {
     struct ls_json_writer *json = &predictions->json;
-    if (json->comma) {
-        fputs(",\n ", json->stream);
-        json->comma = false;
-    }
+    if (json->comma)
+        fputs(predictions->format == LS_CLI_FORMAT_JSON ? ",\n " : "\n", json->stream);
+    json->comma = false;
     ls_json_open(json, NULL, '{');
     ls_json_string(json, "input", input);
     if (label >= 0)
@@ -152,7 +153,7 @@ void ls_cli_predictions_put(struct ls_cli_predictions *predictions, const char *
                             const float *values)
 {
     ls_cli_rank(predictions, values);
-    if (predictions->format == LS_CLI_FORMAT_JSON)
+    if (predictions->format == LS_CLI_FORMAT_JSON || predictions->format == LS_CLI_FORMAT_JSONL)
         put_json(predictions, input, label, values);
     else if (predictions->format == LS_CLI_FORMAT_CSV)
         put_csv(predictions, input, label, values);

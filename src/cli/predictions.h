@@ -3,6 +3,7 @@
  *   text   the input's name, then a line for each of the best classes
  *   JSON   one array of {"input": ..., "label": ..., "predictions": [{"class": 3, "name": ...,
  *          "value": 0.98}, ...]}
+ *   JSONL  these objects without the array, each on a line
  *   CSV    input,label,rank,class,name,value: a line for each of the best classes
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -16,7 +17,12 @@
 #include "lockstep/lockstep.h"
 #include "monitor/json.h"
 
-enum ls_cli_format { LS_CLI_FORMAT_TEXT, LS_CLI_FORMAT_JSON, LS_CLI_FORMAT_CSV };
+enum ls_cli_format {
+    LS_CLI_FORMAT_TEXT,
+    LS_CLI_FORMAT_JSON,
+    LS_CLI_FORMAT_JSONL,
+    LS_CLI_FORMAT_CSV
+};
 
 struct ls_cli_predictions {
     FILE *out;

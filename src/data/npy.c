@@ -62,30 +62,6 @@ static void name_tensor(const char *path, char *name, size_t size)
     snprintf(name, size, "%.*s", length, begin);
 }
 
-/* Bytes of a record, and that the file has as many records as it says. */
-static int check_size(const struct npy_file *file, const struct ls_npy_header *header,
-                      size_t *record, struct ls_error *error)
-{
-    const struct ls_shape sample = header->sample;
-    int64_t bytes, all;
-    if (!ls_shape_valid(&sample, false))
-        return ls_fail(error, LOCKSTEP_DATA, file->path, NULL,
-                       "has records of no numbers, or of too many");
-    if (!ls_multiply(ls_shape_size(&sample), (int64_t)ls_dtype_size(header->type), &bytes) ||
-        !ls_multiply(bytes, header->count, &all))
-        return ls_fail(error, LOCKSTEP_DATA, file->path, NULL, "has impossible extents");
-    *record = (size_t)bytes;
-    if (file->array != NULL)
-        return 0;
-    size_t there = file->mapping.size - header->size;
-    if ((uint64_t)all != there)
-        return ls_fail(
-            error, LOCKSTEP_DATA, file->path, (uint64_t)all > there ? "write it again" : NULL,
-            "%s: %zu bytes of numbers where %" PRId64 " should be",
-            (uint64_t)all > there ? "is cut off" : "has something behind its end", there, all);
-    return 0;
-}
-
 static int open_header(const char *path, struct npy_file *file, struct ls_npy_header *header,
                        struct ls_error *error)
 {
@@ -114,7 +90,8 @@ static int open_file(const char *path, struct npy_file *file, struct ls_source *
                        ((const struct npy *)source->state)->file[0].path, source->count);
     file->offset = header.size;
     if (header.count > 0) /* ls_source_open refuses a file without records */
-        LS_TRY(check_size(file, &header, &file->record, error));
+        LS_TRY(ls_npy_record_size(path, &header, file->array == NULL ? file->mapping.size : 0,
+                                  &file->record, error));
     source->count = header.count;
     name_tensor(path, name, sizeof name);
     ls_source_add_tensor(source, name, LS_TENSOR_PLAIN, header.type)->shape = header.sample;

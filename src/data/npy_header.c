@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 enum { MAGIC_SIZE = 6, HEADER_MAX = 1 << 20, TEXT_MAX = 24 };
 
 struct reading {
@@ -219,4 +221,24 @@ int ls_npy_header_read(const char *name, const uint8_t *bytes, size_t size,
     memcpy(header->sample.dim, r.dim + 1, (size_t)(r.rank - 1) * sizeof *r.dim);
     header->size = r.offset + r.size;
     return 0;
+}
+
+int ls_npy_record_size(const char *name, const struct ls_npy_header *header, size_t size,
+                       size_t *record, struct ls_error *error)
+{
+    int64_t bytes, all;
+    if (!ls_shape_valid(&header->sample, false))
+        return ls_fail(error, LOCKSTEP_DATA, name, NULL,
+                       "has records of no numbers, or of too many");
+    if (!ls_multiply(ls_shape_size(&header->sample), (int64_t)ls_dtype_size(header->type),
+                     &bytes) ||
+        !ls_multiply(bytes, header->count, &all))
+        return ls_fail(error, LOCKSTEP_DATA, name, NULL, "has impossible extents");
+    *record = (size_t)bytes;
+    if (size == 0 || (uint64_t)all == size - header->size)
+        return 0;
+    const bool cut = (uint64_t)all > size - header->size;
+    return ls_fail(error, LOCKSTEP_DATA, name, cut ? "write it again" : NULL,
+                   "%s: %zu bytes of numbers where %" PRId64 " should be",
+                   cut ? "is cut off" : "has something behind its end", size - header->size, all);
 }

@@ -23,6 +23,11 @@ struct ls_npy_header {
 int ls_npy_header_read(const char *name, const uint8_t *bytes, size_t size,
                        struct ls_npy_header *header, struct ls_error *error);
 
+/* The bytes of a record, *record. LOCKSTEP_DATA where it has none, or too many, or where a file of
+ * `size` bytes does not have as many records as its header says; size 0: there is no file. */
+int ls_npy_record_size(const char *name, const struct ls_npy_header *header, size_t size,
+                       size_t *record, struct ls_error *error);
+
 /* The type that NumPy calls "<f4"; LOCKSTEP_DATA for others. */
 int ls_npy_type(const char *name, const char *descr, enum ls_dtype *type, struct ls_error *error);
 

@@ -55,6 +55,7 @@ uint64_t ls_picture_list_stamp(const struct ls_picture_list *list)
 struct names {
     char **name;
     size_t count, capacity;
+    size_t hidden; /* others, which begin with a dot */
 };
 
 static void free_names(struct names *names)
@@ -82,8 +83,10 @@ static int list_folder(const char *folder, struct names *names, struct ls_error 
         const struct dirent *entry = readdir(dir);
         if (entry == NULL)
             break;
-        if (entry->d_name[0] == '.')
+        if (entry->d_name[0] == '.') {
+            names->hidden += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
             continue;
+        }
         char *copy = ls_copy_string(entry->d_name);
         if (copy == NULL || !LS_GROW(names->name, names->count, names->capacity)) {
             ls_free(copy);
@@ -142,6 +145,7 @@ static int add_class(struct ls_picture_list *list, const char *folder, size_t sk
                        DEPTH_MAX);
     struct names names;
     LS_TRY(list_folder(folder, &names, error));
+    list->left_out += names.hidden;
     int status = 0;
     for (size_t i = 0; i < names.count && status == 0; i++) {
         char *path = join(folder, names.name[i]);
@@ -151,6 +155,8 @@ static int add_class(struct ls_picture_list *list, const char *folder, size_t sk
             status = add_class(list, path, skip, label, depth + 1, error);
         else if (has_picture_name(path))
             status = ls_picture_list_add(list, path, skip, label, error);
+        else
+            list->left_out++;
         ls_free(path);
     }
     free_names(&names);

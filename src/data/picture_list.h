@@ -22,6 +22,7 @@ struct ls_picture_list {
     char **class_name;   /* folder: one for each label; list file: NULL */
     int class_count;
     size_t class_capacity;
+    size_t left_out; /* entries of the folders that begin with a dot, or are no pictures by name */
 };
 
 /* A folder: each sub-folder is a class, labelled 0, 1, ... in byte order of the names; its pictures

@@ -63,5 +63,8 @@ int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape
  */
 int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
                       struct ls_error *error);
+/* Fails where that is not possible at all: the data set has no pictures of one or three channels.
+ */
+int ls_reader_check_pictures(const struct ls_reader *reader, struct ls_error *error);
 
 #endif

@@ -62,20 +62,27 @@ static void swap_bytes(const struct ls_record *record, uint8_t *pixels)
     }
 }
 
+int ls_reader_check_pictures(const struct ls_reader *reader, struct ls_error *error)
+{
+    const struct ls_source *source = reader->dataset->source;
+    if (!ls_source_has_image(source))
+        return ls_fail(error, LOCKSTEP_DATA, reader->dataset->name, NULL,
+                       "the data have no images, so pictures cannot stand in for them");
+    const int64_t channels = ls_source_image(source)[0];
+    if (channels != 1 && channels != 3)
+        return ls_fail(error, LOCKSTEP_DATA, reader->dataset->name, NULL,
+                       "the data have neither one channel nor three, so pictures cannot stand in "
+                       "for them");
+    return 0;
+}
+
 /* The picture as a record of this data set. */
 static int make_record(struct ls_reader *reader, const uint8_t *bytes, size_t size,
                        struct ls_record *record, struct ls_problem *problem)
 {
     const struct ls_source *source = reader->dataset->source;
     const int64_t *shape = ls_source_image(source);
-    if (!ls_source_has_image(source))
-        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
-                              "the data have no images, so pictures cannot stand in for them");
-    int channels = (int)shape[0];
-    if (channels != 1 && channels != 3)
-        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
-                              "the data have neither one channel nor three, so pictures cannot "
-                              "stand in for them");
+    const int channels = (int)shape[0];
     struct ls_picture picture;
     struct ls_buffer *buffer = &reader->source->record;
     LS_TRY(ls_picture_decode(bytes, size, channels, &reader->source->picture, &picture, problem));
@@ -95,6 +102,7 @@ int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
 {
     char *bytes;
     size_t size;
+    LS_TRY(ls_reader_check_pictures(reader, error));
     LS_TRY(ls_file_read(path, PICTURE_LIMIT, LOCKSTEP_DATA, &bytes, &size, error));
     struct ls_record record;
     struct ls_problem problem;

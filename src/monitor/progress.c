@@ -18,8 +18,11 @@ static double monotonic_clock(void)
 
 void ls_progress_init(struct ls_progress *progress, FILE *out, double (*clock)(void))
 {
-    *progress = (struct ls_progress){
-        .out = out, .terminal = ls_terminal(out), .quiet = ls_quiet(), .line = {out, 0}};
+    *progress = (struct ls_progress){.out = out,
+                                     .terminal = ls_terminal(out),
+                                     .quiet = ls_quiet(),
+                                     .line = {out, 0},
+                                     .unit = "records"};
     progress->clock = clock != NULL ? clock : monotonic_clock;
     progress->begun = progress->told = progress->clock();
 }
@@ -32,13 +35,14 @@ static int width_of(const struct ls_progress *progress)
 void ls_progress_clear(struct ls_progress *progress)
 {
     ls_live_line_clear(&progress->line, width_of(progress));
+    fflush(progress->out); /* what follows may go to stderr */
 }
 
 /* On a terminal as much as fits, with a bar; in a file without one. */
 static void compose(const struct ls_progress *progress, const struct lockstep_event *event,
                     int width, char *line, size_t size)
 {
-    struct ls_counted counted = {.what = "records",
+    struct ls_counted counted = {.what = progress->unit,
                                  .done = event->samples,
                                  .all = event->iteration_end,
                                  .seconds = progress->clock() - progress->begun,

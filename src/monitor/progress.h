@@ -17,6 +17,7 @@ struct ls_progress {
     bool quiet;            /* nothing is written */
     int width;             /* of the terminal; 0: ask it each time */
     double (*clock)(void); /* seconds, going forward */
+    const char *unit;      /* what is counted; "records" if nothing else is said */
 
     /* Private. */
     double begun, told, drawn;

@@ -38,7 +38,7 @@ offers '--solver|' lockstep train --sol
 offers 'avx2|avx512|avx512_bf16|' lockstep train --isa avx
 offers 'avx2|avx512|avx512_bf16|' lockstep train --isa = avx
 offers 'cpu|reference|' lockstep train --device ''
-offers 'json|' lockstep predict --format j
+offers 'json|jsonl|' lockstep predict --format j
 offers 'a net.prototxt|' lockstep train --solver a
 offers 'gpt2|' lockstep train --map g
 offers 'a net.prototxt|' lockstep predict a

@@ -288,75 +288,6 @@ static void test_convert_weights(void **state)
         "OUTPUT\n");
 }
 
-static void test_predict_text(void **state)
-{
-    (void)state;
-    fake.picture_status = LOCKSTEP_DATA;
-    assert_int_equal(
-        RUN("predict", "--model", "m", "--weights", "w", "a.png", "bad.png", "c.png", "--top", "2"),
-        LOCKSTEP_DATA);
-    assert_string_equal(out, "a.png\n    0.7000  dog, \"big\"\n    0.2000  cat\n"
-                             "c.png\n    0.7000  dog, \"big\"\n    0.2000  cat\n");
-    assert_non_null(strstr(messages, "lockstep: net.prototxt:1:1: wrong"));
-}
-
-static void test_predict_json(void **state)
-{
-    (void)state;
-    assert_int_equal(
-        RUN("predict", "--model", "m", "--weights", "w", "--format", "json", "a\"b.png"), 0);
-    assert_string_equal(
-        out, "[{\"input\": \"a\\\"b.png\", \"predictions\": "
-             "[{\"class\": 1, \"name\": \"dog, \\\"big\\\"\", \"value\": 0.699999988079071}, "
-             "{\"class\": 0, \"name\": \"cat\", \"value\": 0.20000000298023224}, "
-             "{\"class\": 2, \"name\": null, \"value\": 0.10000000149011612}]}]\n");
-    assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "--format=json", "--samples",
-                         "2", "--top", "1", "--first", "2"),
-                     0);
-    assert_string_equal(
-        out, "[{\"input\": \"sample 2\", \"label\": 0, \"predictions\": [{\"class\": 2, \"name\": "
-             "null, \"value\": 0.8999999761581421}]},\n {\"input\": \"sample 3\", \"predictions\": "
-             "[{\"class\": 0, \"name\": \"cat\", \"value\": 0.8999999761581421}]}]\n");
-}
-
-static void test_predict_csv(void **state)
-{
-    (void)state;
-    assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "--format", "csv", "a,b.png"),
-                     0);
-    assert_string_equal(out, "input,label,rank,class,name,value\n"
-                             "\"a,b.png\",,1,1,\"dog, \"\"big\"\"\",0.699999988\n"
-                             "\"a,b.png\",,2,0,cat,0.200000003\n"
-                             "\"a,b.png\",,3,2,2,0.100000001\n");
-}
-
-static void test_predict_samples(void **state)
-{
-    (void)state;
-    assert_int_equal(
-        RUN("predict", "--model", "m", "--weights", "w", "--samples", "3", "--top", "1"), 0);
-    assert_string_equal(out, "sample 0 (labelled cat)\n    0.9000  cat\n"
-                             "sample 1 (labelled dog, \"big\")\n    0.9000  dog, \"big\"\n"
-                             "sample 2 (labelled cat)\n    0.9000  2\n2 of 3 right\n");
-    assert_int_equal(
-        RUN("predict", "--model", "m", "--weights", "w", "--samples", "1", "--first", "4"),
-        LOCKSTEP_USAGE);
-    assert_string_equal(messages, "lockstep: predict: there is no sample 4; the net's test data "
-                                  "have 4\n");
-}
-
-/* Four little pictures beside each other, cut captions, and the count. */
-static void test_predict_draw(void **state)
-{
-    (void)state;
-    assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "--samples", "100", "--draw"),
-                     0);
-    assert_string_equal(out, "=    =  =    =\n"
-                             "90% 90% 90% 90\n"
-                             "rig rig no: \n"
-                             "2 of 3 right\n");
-}
-
 static void test_output_fails(void **state)
 {
     (void)state;
@@ -657,11 +588,6 @@ int main(void)
         TEST(test_export),
         TEST(test_import),
         TEST(test_convert_weights),
-        TEST(test_predict_text),
-        TEST(test_predict_json),
-        TEST(test_predict_csv),
-        TEST(test_predict_samples),
-        TEST(test_predict_draw),
         TEST(test_generate),
         TEST(test_generate_ends),
         TEST(test_plan),

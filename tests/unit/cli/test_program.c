@@ -74,12 +74,13 @@ static void test_usage_errors(void **state)
                  "given. hint: lockstep "
                  "convert --backend KIND --source PATH [OPTIONS] OUTPUT\n");
     expect_usage(RUN("predict", "--model", "m", "--weights", "w"),
-                 "lockstep: predict: give either pictures or --samples N, the first N of the net's "
-                 "test data\n");
+                 "lockstep: predict: give either inputs (pictures, folders, .npy files, --list "
+                 "FILE) or --samples N, the first N of the net's test data\n");
     expect_usage(RUN("predict", "--model", "m", "--weights", "w", "--draw", "a.png"),
-                 "lockstep: predict: --draw goes with --samples N and --format text\n");
+                 "lockstep: predict: --draw goes with --samples N and --format text, and not with "
+                 "--output-file\n");
     expect_usage(RUN("predict", "--format", "xml", "a.png"),
-                 "lockstep: predict: --format xml is unknown. hint: text, json or csv\n");
+                 "lockstep: predict: --format xml is unknown. hint: text, json, jsonl or csv\n");
     expect_usage(RUN("generate", "--model", "m"),
                  "lockstep: generate: --weights FILE is missing\n");
     expect_usage(

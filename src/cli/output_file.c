@@ -1,0 +1,64 @@
+/* Files that are there as a whole. See cli/output_file.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/output_file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/report.h"
+
+static int fail(const char *path, int reason)
+{
+    return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot write: %s", path, strerror(reason));
+}
+
+int ls_cli_output_open(const char *path, struct ls_cli_output_file *file)
+{
+    const size_t room = strlen(path) + 32;
+    *file = (struct ls_cli_output_file){.path = path, .part = malloc(room)};
+    if (file->part == NULL)
+        return ls_cli_error(LOCKSTEP_RESOURCE, "%s: out of memory", path);
+    snprintf(file->part, room, "%s.part-%ld", path, (long)getpid());
+    file->stream = fopen(file->part, "we");
+    if (file->stream != NULL)
+        return 0;
+    const int reason = errno;
+    free(file->part);
+    file->part = NULL;
+    return fail(path, reason);
+}
+
+int ls_cli_output_commit(struct ls_cli_output_file *file)
+{
+    errno = 0;
+    bool whole =
+        fflush(file->stream) == 0 && !ferror(file->stream) && fsync(fileno(file->stream)) == 0;
+    int reason = errno != 0 ? errno : EIO;
+    if (fclose(file->stream) != 0 && whole) {
+        reason = errno;
+        whole = false;
+    }
+    file->stream = NULL;
+    if (whole && rename(file->part, file->path) != 0) {
+        reason = errno;
+        whole = false;
+    }
+    if (!whole)
+        unlink(file->part);
+    free(file->part);
+    file->part = NULL;
+    return whole ? 0 : fail(file->path, reason);
+}
+
+void ls_cli_output_abandon(struct ls_cli_output_file *file)
+{
+    if (file->stream != NULL) {
+        (void)fclose(file->stream); /* it goes away */
+        unlink(file->part);
+    }
+    free(file->part);
+    *file = (struct ls_cli_output_file){.stream = NULL};
+}

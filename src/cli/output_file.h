@@ -1,0 +1,21 @@
+/* A file that a command writes: it is there as a whole, or not at all.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_CLI_OUTPUT_FILE_H
+#define LS_CLI_OUTPUT_FILE_H
+
+#include <stdio.h>
+
+struct ls_cli_output_file {
+    FILE *stream;
+    const char *path; /* borrowed */
+    char *part;       /* what it is called until it is whole */
+};
+
+/* Opens a temporary file beside `path`. 0, or LOCKSTEP_RESOURCE after a message. */
+int ls_cli_output_open(const char *path, struct ls_cli_output_file *file);
+/* Puts it in the place of `path`. The same; after a failure nothing is left of it. */
+int ls_cli_output_commit(struct ls_cli_output_file *file);
+/* Removes it; `path` is as it was. Does nothing to a file that is not open. */
+void ls_cli_output_abandon(struct ls_cli_output_file *file);
+
+#endif
