@@ -17,8 +17,8 @@ struct ls_onnx_memory {
 };
 
 static const struct ls_onnx_operator *const operators[] = {
-    ls_onnx_read_elements, ls_onnx_read_norms,   ls_onnx_read_products,
-    ls_onnx_read_shapes,   ls_onnx_read_windows,
+    ls_onnx_read_elements, ls_onnx_read_norms,   ls_onnx_read_products, ls_onnx_read_shapes,
+    ls_onnx_read_windows,  ls_onnx_read_pooling, ls_onnx_read_resize,
 };
 
 static ls_onnx_reader find_reader(const char *type)

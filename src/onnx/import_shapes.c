@@ -195,8 +195,7 @@ static int cut(struct ls_importer *x, const struct ls_onnx_value *in, int axis,
     return status;
 }
 
-/* The part from `begin` to `end` along an axis. */
-static const char *part_of(struct ls_importer *x, const struct ls_onnx_value *in, int axis,
+const char *ls_import_part(struct ls_importer *x, const struct ls_onnx_value *in, int axis,
                            int64_t begin, int64_t end)
 {
     int64_t points[2];
@@ -287,7 +286,7 @@ static int read_slice(struct ls_importer *x)
         const int64_t begin = within(starts[i], extent), end = within(ends[i], extent);
         if (begin >= end)
             return ls_import_cannot(x, NULL, "it leaves nothing");
-        now.top = part_of(x, &now, axis, begin, end);
+        now.top = ls_import_part(x, &now, axis, begin, end);
         if (now.top == NULL)
             return x->status;
         now.shape.dim[axis] = end - begin;
@@ -333,7 +332,7 @@ static int read_gather(struct ls_importer *x)
     const int64_t at = index->wholes[0] + (index->wholes[0] < 0 ? extent : 0);
     if (at < 0 || at >= extent)
         return ls_import_cannot(x, NULL, "there is no place %lld", (long long)index->wholes[0]);
-    const char *top = part_of(x, in, axis, at, at + 1);
+    const char *top = ls_import_part(x, in, axis, at, at + 1);
     struct ls_shape kept = in->shape, out = {0};
     kept.dim[axis] = 1;
     for (int i = 0; i < kept.rank; i++)

@@ -1,16 +1,8 @@
-/* Import: convolutions and pooling.
+/* Import: convolutions, and windows as they and pooling have them.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 
-#include "onnx/importer.h"
-
-enum { AXES_MAX = 3 };
-
-struct window {
-    int axes;
-    int64_t kernel[AXES_MAX], stride[AXES_MAX], dilation[AXES_MAX], before[AXES_MAX],
-        after[AXES_MAX];
-};
+#include "onnx/import_windows.h"
 
 /* An extent that a layer's field can hold. */
 static bool is_extent(int64_t number, int64_t least)
@@ -38,7 +30,8 @@ static int read_list(struct ls_importer *x, const char *name, int axes, int64_t 
 }
 
 /* Padding so that the output has as many places as the input has strides. */
-static void pad_same(const struct ls_importer *x, const struct ls_shape *in, struct window *w)
+static void pad_same(const struct ls_importer *x, const struct ls_shape *in,
+                     struct ls_onnx_window *w)
 {
     const bool lower = ls_import_text_is(x, "auto_pad", "SAME_LOWER", false);
     for (int i = 0; i < w->axes; i++) {
@@ -50,10 +43,10 @@ static void pad_same(const struct ls_importer *x, const struct ls_shape *in, str
     }
 }
 
-/* The window of the node at hand, whose kernel is known. */
-static int read_window(struct ls_importer *x, const struct ls_shape *in, struct window *w)
+int ls_import_read_window(struct ls_importer *x, const struct ls_shape *in,
+                          struct ls_onnx_window *w)
 {
-    int64_t pads[2 * AXES_MAX] = {0};
+    int64_t pads[2 * LS_ONNX_PLACE_AXES] = {0};
     for (int i = 0; i < w->axes; i++)
         w->stride[i] = w->dilation[i] = 1;
     LS_TRY(read_list(x, "kernel_shape", w->axes, 1, w->kernel));
@@ -70,9 +63,9 @@ static int read_window(struct ls_importer *x, const struct ls_shape *in, struct 
     return 0;
 }
 
-static int check_planes(struct ls_importer *x, const struct ls_shape *in)
+int ls_import_check_planes(struct ls_importer *x, const struct ls_shape *in)
 {
-    if (in->rank >= 3 && in->rank <= 2 + AXES_MAX)
+    if (in->rank >= 3 && in->rank <= 2 + LS_ONNX_PLACE_AXES)
         return 0;
     return ls_import_cannot(x, NULL, "its input has %d axes; 3 to 5 are read", in->rank);
 }
@@ -90,34 +83,41 @@ static void add_field(struct ls_text *text, const char *name, const int64_t *num
         ls_text_format(text, "%s: %lld ", name, (long long)numbers[i]);
 }
 
-/* The input, with a layer in front that pads it where its sides differ. */
-static const char *pad_apart(struct ls_importer *x, const struct ls_onnx_value *in,
-                             struct window *w, const char *value)
+const char *ls_import_padded(struct ls_importer *x, const char *top, const struct ls_onnx_window *w,
+                             const char *mode)
+{
+    struct ls_text text = {0};
+    for (int i = 0; i < w->axes; i++)
+        if (w->before[i] != 0 || w->after[i] != 0)
+            ls_text_format(&text, "axis: %d before: %lld after: %lld ", 2 + i,
+                           (long long)w->before[i], (long long)w->after[i]);
+    if (text.failed)
+        ls_import_no_memory(x);
+    if (text.failed || top == NULL || text.length == 0)
+        return text.failed ? NULL : top;
+    const char *wanted = x->wanted;
+    x->wanted = NULL;
+    top = LS_LAYER(x, "Pad", top, "pad_param { %s%s}", text.data, mode);
+    x->wanted = wanted;
+    ls_text_free(&text);
+    return top;
+}
+
+const char *ls_import_pad_apart(struct ls_importer *x, const struct ls_onnx_value *in,
+                                struct ls_onnx_window *w, const char *mode)
 {
     bool alike = true;
     for (int i = 0; i < w->axes; i++)
         alike = alike && w->before[i] == w->after[i];
     if (alike)
         return in->top;
-    struct ls_text text = {0};
-    for (int i = 0; i < w->axes; i++) {
-        ls_text_format(&text, "axis: %d before: %lld after: %lld ", 2 + i, (long long)w->before[i],
-                       (long long)w->after[i]);
+    const char *top = ls_import_padded(x, in->top, w, mode);
+    for (int i = 0; i < w->axes; i++)
         w->before[i] = w->after[i] = 0;
-    }
-    if (text.failed)
-        ls_import_no_memory(x);
-    const char *wanted = x->wanted;
-    x->wanted = NULL;
-    const char *top =
-        text.failed ? NULL : LS_LAYER(x, "Pad", in->top, "pad_param { %s%s}", text.data, value);
-    x->wanted = wanted;
-    ls_text_free(&text);
     return top;
 }
 
-/* Fields of a convolution or a pooling. */
-static void add_window(struct ls_text *text, const struct window *w)
+void ls_import_add_window(struct ls_text *text, const struct ls_onnx_window *w)
 {
     add_field(text, "kernel_size", w->kernel, w->axes, 0);
     add_field(text, "stride", w->stride, w->axes, 1);
@@ -136,205 +136,166 @@ static int add_bias(struct ls_importer *x, const char *top, int index, int64_t o
     return ls_import_weight(x, top, "bias", bias->name, &shape, ls_import_reals_of(x, bias));
 }
 
-static int convolve(struct ls_importer *x, bool transposed)
+/* A convolution at hand. */
+struct convolution {
+    struct ls_onnx_value *in, *weight;
+    struct ls_onnx_window window;
+    int64_t group, outputs;
+    bool biased;
+};
+
+static int read_convolution(struct ls_importer *x, bool transposed, struct convolution *c)
 {
-    struct ls_onnx_value *in = ls_import_blob(x, 0), *weight = ls_import_constant(x, 1);
-    if (in == NULL || weight == NULL)
+    c->in = ls_import_blob(x, 0);
+    c->weight = c->in != NULL ? ls_import_constant(x, 1) : NULL;
+    if (c->weight == NULL)
         return x->status;
-    LS_TRY(check_planes(x, &in->shape));
-    const int64_t group = ls_import_integer(x, "group", 1);
-    if (weight->shape.rank != in->shape.rank || !is_extent(group, 1) ||
-        ls_shape_size(&weight->shape) == 0)
+    const struct ls_shape *in = &c->in->shape, *weight = &c->weight->shape;
+    LS_TRY(ls_import_check_planes(x, in));
+    c->group = ls_import_integer(x, "group", 1);
+    c->biased = ls_import_input(x, 2) != NULL;
+    if (weight->rank != in->rank || !is_extent(c->group, 1) || ls_shape_size(weight) == 0)
         return ls_import_cannot(x, NULL, "its weights have not the axes of its input");
-    const int64_t channels = in->shape.dim[1], rows = weight->shape.dim[0],
-                  columns = weight->shape.dim[1];
-    if (channels % group != 0 || (transposed ? rows : columns * group) != channels ||
-        columns >= INT32_MAX || (!transposed && rows % group != 0))
+    const int64_t channels = in->dim[1], rows = weight->dim[0], columns = weight->dim[1];
+    if (channels % c->group != 0 || (transposed ? rows : columns * c->group) != channels ||
+        columns >= INT32_MAX || (!transposed && rows % c->group != 0))
         return ls_import_cannot(x, NULL, "its weights do not fit %lld channels in %lld groups",
-                                (long long)channels, (long long)group);
-    struct window w = {.axes = in->shape.rank - 2};
-    for (int i = 0; i < w.axes; i++)
-        w.kernel[i] = weight->shape.dim[2 + i];
-    LS_TRY(read_window(x, &in->shape, &w));
-    for (int i = 0; i < w.axes; i++)
-        if (w.kernel[i] != weight->shape.dim[2 + i])
+                                (long long)channels, (long long)c->group);
+    c->outputs = transposed ? columns * c->group : rows;
+    struct ls_onnx_window *w = &c->window;
+    w->axes = in->rank - 2;
+    for (int i = 0; i < w->axes; i++)
+        w->kernel[i] = weight->dim[2 + i];
+    LS_TRY(ls_import_read_window(x, in, w));
+    for (int i = 0; i < w->axes; i++)
+        if (w->kernel[i] != weight->dim[2 + i])
             return ls_import_cannot(x, NULL, "kernel_shape is not that of its weights");
-    struct ls_shape out = in->shape;
-    out.dim[1] = transposed ? columns * group : rows;
-    for (int i = 0; i < w.axes; i++) {
-        const int64_t span = (w.kernel[i] - 1) * w.dilation[i] + 1, extent = in->shape.dim[2 + i];
-        out.dim[2 + i] = transposed ? (extent - 1) * w.stride[i] + span - w.before[i] - w.after[i]
-                                    : (extent + w.before[i] + w.after[i] - span) / w.stride[i] + 1;
-        if (!transposed && extent + w.before[i] + w.after[i] < span)
-            return ls_import_cannot(x, NULL, "its window is larger than its input");
-        if (transposed && w.before[i] != w.after[i])
-            return ls_import_cannot(x, NULL, "its padding differs from side to side");
-    }
-    ls_import_call(x, weight);
-    const char *bottom = pad_apart(x, in, &w, "");
+    return 0;
+}
+
+/* The layer, of a bottom that is padded where its sides differ. */
+static const char *add_convolution(struct ls_importer *x, const struct convolution *c,
+                                   const char *type, const char *bottom, bool biased)
+{
     struct ls_text text = {0};
-    ls_text_format(&text, "num_output: %lld ", (long long)out.dim[1]);
-    add_window(&text, &w);
-    if (group != 1)
-        ls_text_format(&text, "group: %lld ", (long long)group);
-    const bool biased = ls_import_input(x, 2) != NULL;
+    const char *top = NULL;
+    ls_text_format(&text, "num_output: %lld ", (long long)c->outputs);
+    ls_import_add_window(&text, &c->window);
+    if (c->group != 1)
+        ls_text_format(&text, "group: %lld ", (long long)c->group);
     if (!biased)
         ls_text_add(&text, "bias_term: false ");
-    const char *top = NULL;
     if (text.failed)
         ls_import_no_memory(x);
     else
-        top = ls_import_layer(x, transposed ? "Deconvolution" : "Convolution", &bottom, 1,
-                              "convolution_param { %s}", text.data);
+        top = ls_import_layer(x, type, &bottom, 1, "convolution_param { %s}", text.data);
     ls_text_free(&text);
-    LS_TRY(ls_import_weight(x, top, "weight", weight->name, &weight->shape,
-                            ls_import_reals_of(x, weight)));
-    if (biased)
-        LS_TRY(add_bias(x, top, 2, out.dim[1]));
-    return ls_import_result(x, 0, top, &out);
+    if (ls_import_weight(x, top, "weight", c->weight->name, &c->weight->shape,
+                         ls_import_reals_of(x, c->weight)) != 0 ||
+        (biased && add_bias(x, top, 2, c->outputs) != 0))
+        return NULL;
+    return top;
 }
 
 static int read_conv(struct ls_importer *x)
 {
-    return convolve(x, false);
+    struct convolution c = {0};
+    LS_TRY(read_convolution(x, false, &c));
+    struct ls_shape out = c.in->shape;
+    out.dim[1] = c.outputs;
+    for (int i = 0; i < c.window.axes; i++) {
+        const struct ls_onnx_window *w = &c.window;
+        const int64_t span = (w->kernel[i] - 1) * w->dilation[i] + 1,
+                      room = c.in->shape.dim[2 + i] + w->before[i] + w->after[i] - span;
+        if (room < 0)
+            return ls_import_cannot(x, NULL, "its window is larger than its input");
+        out.dim[2 + i] = room / w->stride[i] + 1;
+    }
+    ls_import_call(x, c.weight);
+    const char *bottom = ls_import_pad_apart(x, c.in, &c.window, "");
+    return ls_import_result(x, 0, add_convolution(x, &c, "Convolution", bottom, c.biased), &out);
 }
 
+/* What is cut off the result of a transposed convolution, in front and behind, by axis; below 0:
+ * put on. It is in the window's before and after then. */
+static int read_cuts(struct ls_importer *x, const struct ls_shape *in, struct ls_onnx_window *w)
+{
+    const int64_t *more, *extents;
+    int64_t count, extent_count;
+    LS_TRY(ls_import_integers(x, "output_padding", -1, &more, &count));
+    LS_TRY(ls_import_integers(x, "output_shape", -1, &extents, &extent_count));
+    if ((count > 0 && count != w->axes) || (extent_count > 0 && extent_count < w->axes))
+        return ls_import_cannot(x, NULL,
+                                "output_padding or output_shape has not one number for "
+                                "each axis");
+    const bool upper = ls_import_text_is(x, "auto_pad", "SAME_UPPER", false),
+               same = upper || ls_import_text_is(x, "auto_pad", "SAME_LOWER", false);
+    for (int i = 0; i < w->axes; i++) {
+        const int64_t extent = in->dim[2 + i], pad = count > 0 ? more[i] : 0;
+        const int64_t full = (extent - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1;
+        if (pad < 0 || pad >= INT32_MAX / 4)
+            return ls_import_cannot(x, NULL, "output_padding is out of range");
+        if (extent_count > 0 || same) {
+            const int64_t wanted =
+                extent_count > 0 ? extents[extent_count - w->axes + i] : extent * w->stride[i];
+            if (wanted < 1 || wanted >= INT32_MAX)
+                return ls_import_cannot(x, NULL, "output_shape is out of range");
+            const int64_t all = full + pad - wanted, half = all / 2;
+            w->before[i] = all < 0 ? 0 : upper ? half : all - half;
+            w->after[i] = all - w->before[i];
+        }
+        w->after[i] -= pad;
+        if (w->before[i] + w->after[i] >= full)
+            return ls_import_cannot(x, NULL, "its padding leaves nothing");
+    }
+    return 0;
+}
+
+/* What is to be cut off on both sides alike is the layer's own padding; Slice layers cut off the
+ * rest, and a Pad layer puts on what output_padding has beyond. */
 static int read_conv_transpose(struct ls_importer *x)
 {
-    const int64_t *more;
-    int64_t count;
-    LS_TRY(ls_import_integers(x, "output_padding", -1, &more, &count));
-    for (int64_t i = 0; i < count; i++)
-        if (more[i] != 0)
-            return ls_import_cannot(x,
-                                    "a kernel of an even size with half of it as padding needs "
-                                    "none",
-                                    "output_padding has no equivalent");
-    if (ls_import_attribute(x, "output_shape") != NULL ||
-        !ls_import_text_is(x, "auto_pad", "NOTSET", true))
-        return ls_import_cannot(x, "give pads", "output_shape and auto_pad are not read");
-    return convolve(x, true);
-}
-
-/* The places of a pooling along an axis, as the model and as a Pooling layer count them. */
-static int64_t places(const struct window *w, int i, int64_t extent, bool ceil, bool padded)
-{
-    const int64_t room = extent + w->before[i] + w->after[i] - w->kernel[i];
-    if (room < 0)
-        return 0;
-    int64_t count = (room + (ceil ? w->stride[i] - 1 : 0)) / w->stride[i] + 1;
-    if (padded && (count - 1) * w->stride[i] >= extent + w->before[i])
-        count--;
-    return count;
-}
-
-static int pool(struct ls_importer *x, bool average)
-{
-    struct ls_onnx_value *in = ls_import_blob(x, 0);
-    if (in == NULL)
-        return x->status;
-    LS_TRY(check_planes(x, &in->shape));
-    struct window w = {.axes = in->shape.rank - 2};
-    LS_TRY(read_window(x, &in->shape, &w));
-    const bool ceil = ls_import_integer(x, "ceil_mode", 0) != 0;
-    bool padded = false, overhang = false;
-    struct ls_shape out = in->shape;
-    for (int i = 0; i < w.axes; i++) {
-        if (w.kernel[i] == 0)
-            return ls_import_cannot(x, NULL, "kernel_shape is missing");
-        if (w.dilation[i] != 1)
-            return ls_import_cannot(x, NULL, "its dilation has no equivalent");
-        padded = padded || w.before[i] != 0 || w.after[i] != 0;
+    struct convolution c = {0};
+    bool grows = false;
+    LS_TRY(read_convolution(x, true, &c));
+    LS_TRY(read_cuts(x, &c.in->shape, &c.window));
+    struct ls_onnx_window *w = &c.window, cuts = *w;
+    struct ls_onnx_value now = *c.in;
+    now.shape.dim[1] = c.outputs;
+    for (int i = 0; i < w->axes; i++) {
+        const int64_t least = cuts.before[i] < cuts.after[i] ? cuts.before[i] : cuts.after[i];
+        w->before[i] = least > 0 ? least : 0;
+        cuts.before[i] -= w->before[i];
+        cuts.after[i] -= w->before[i];
+        grows = grows || cuts.before[i] < 0 || cuts.after[i] < 0;
+        now.shape.dim[2 + i] = (now.shape.dim[2 + i] - 1) * w->stride[i] +
+                               (w->kernel[i] - 1) * w->dilation[i] + 1 - 2 * w->before[i];
     }
-    const bool counts = ls_import_integer(x, "count_include_pad", 0) != 0;
-    if (average && padded && !counts)
-        return ls_import_cannot(x, "export it with count_include_pad=True, or without padding",
-                                "an average that leaves the padding out has no equivalent");
-    ls_import_call(x, in);
-    x->wanted = NULL;
-    const char *bottom = pad_apart(x, in, &w, average ? "" : "value: -3.4028235e+38 ");
-    struct ls_shape padded_in = in->shape;
-    for (int i = 0; i < w.axes; i++) { /* a Pad layer has made the input larger */
-        if (bottom != in->top) {
-            int64_t pads[2 * AXES_MAX] = {0};
-            LS_TRY(read_list(x, "pads", 2 * w.axes, 0, pads));
-            struct window again = w;
-            if (!ls_import_text_is(x, "auto_pad", "NOTSET", true))
-                pad_same(x, &in->shape, &again);
-            else
-                again.before[i] = pads[i], again.after[i] = pads[w.axes + i];
-            padded_in.dim[2 + i] += again.before[i] + again.after[i];
-        }
-        padded = padded && bottom == in->top;
+    ls_import_call(x, c.weight);
+    now.top = add_convolution(x, &c, "Deconvolution", c.in->top, c.biased && !grows);
+    for (int i = 0; i < w->axes; i++) {
+        const int64_t extent = now.shape.dim[2 + i];
+        const int64_t before = cuts.before[i] > 0 ? cuts.before[i] : 0,
+                      after = cuts.after[i] > 0 ? cuts.after[i] : 0;
+        now.top = ls_import_part(x, &now, 2 + i, before, extent - after);
+        now.shape.dim[2 + i] -= before + after;
+        w->before[i] = before - cuts.before[i];
+        w->after[i] = after - cuts.after[i];
     }
-    for (int i = 0; i < w.axes; i++) {
-        const int64_t extent = padded_in.dim[2 + i];
-        out.dim[2 + i] = places(&w, i, extent, ceil, padded);
-        overhang = overhang || (ceil && places(&w, i, extent, false, padded) != out.dim[2 + i]);
-        if (ceil && !padded && (out.dim[2 + i] - 1) * w.stride[i] >= extent)
-            return ls_import_cannot(x, NULL, "with ceil_mode its last window would be empty");
+    if (grows) {
+        now.top = ls_import_padded(x, now.top, w, "");
+        for (int i = 0; i < w->axes; i++)
+            now.shape.dim[2 + i] += w->before[i] + w->after[i];
     }
-    if (average && overhang && !padded)
-        overhang = false; /* Both divide by the part of the window within the input. */
-    if (average && overhang)
-        return ls_import_cannot(x, NULL, "an average with padding and ceil_mode has no equivalent");
-    struct ls_text text = {0};
-    ls_text_format(&text, "pool: %s ", average ? "AVE" : "MAX");
-    add_window(&text, &w);
-    if (!ceil)
-        ls_text_add(&text, "round_mode: FLOOR ");
-    const char *top = NULL;
-    if (text.failed)
-        ls_import_no_memory(x);
-    else
-        top = ls_import_layer(x, "Pooling", &bottom, 1, "pooling_param { %s}", text.data);
-    ls_text_free(&text);
-    struct ls_onnx_value *indices = ls_import_output(x, 1);
-    if (indices != NULL && indices->uses > 0)
-        return ls_import_cannot(x, NULL, "the places of its maxima are not imported");
-    return ls_import_result(x, 0, top, &out);
-}
-
-static int read_max_pool(struct ls_importer *x)
-{
-    return pool(x, false);
-}
-
-static int read_average_pool(struct ls_importer *x)
-{
-    return pool(x, true);
-}
-
-static int pool_all(struct ls_importer *x, const char *method)
-{
-    struct ls_onnx_value *in = ls_import_blob(x, 0);
-    if (in == NULL)
-        return x->status;
-    LS_TRY(check_planes(x, &in->shape));
-    struct ls_shape out = in->shape;
-    for (int i = 2; i < out.rank; i++)
-        out.dim[i] = 1;
-    const char *top =
-        LS_LAYER(x, "Pooling", in->top, "pooling_param { pool: %s global_pooling: true }", method);
-    return ls_import_result(x, 0, top, &out);
-}
-
-static int read_global_average(struct ls_importer *x)
-{
-    return pool_all(x, "AVE");
-}
-
-static int read_global_max(struct ls_importer *x)
-{
-    return pool_all(x, "MAX");
+    if (grows && c.biased) {
+        now.top = LS_LAYER(x, "Bias", now.top, "%s", "bias_param { axis: 1 }");
+        LS_TRY(add_bias(x, now.top, 2, c.outputs));
+    }
+    return ls_import_result(x, 0, now.top, &now.shape);
 }
 
 const struct ls_onnx_operator ls_onnx_read_windows[] = {
-    {"AveragePool", read_average_pool},
     {"Conv", read_conv},
     {"ConvTranspose", read_conv_transpose},
-    {"GlobalAveragePool", read_global_average},
-    {"GlobalMaxPool", read_global_max},
-    {"MaxPool", read_max_pool},
     {NULL, NULL},
 };

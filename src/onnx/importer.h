@@ -70,7 +70,8 @@ struct ls_onnx_operator {
 };
 /* By file, ended by a NULL. */
 extern const struct ls_onnx_operator ls_onnx_read_products[], ls_onnx_read_windows[],
-    ls_onnx_read_elements[], ls_onnx_read_shapes[], ls_onnx_read_norms[];
+    ls_onnx_read_elements[], ls_onnx_read_shapes[], ls_onnx_read_norms[], ls_onnx_read_pooling[],
+    ls_onnx_read_resize[];
 
 /* The node at hand cannot be imported, because of ...; `hint` may be NULL. */
 int ls_import_cannot(struct ls_importer *x, const char *hint, const char *format, ...)
@@ -137,6 +138,12 @@ const char *ls_import_reshaped(struct ls_importer *x, const char *top, const str
                                const struct ls_shape *to);
 /* A blob whose axes are in another order. */
 const char *ls_import_permuted(struct ls_importer *x, const char *top, const int *order, int rank);
+/* The part of a blob from `begin` to `end` along an axis. */
+const char *ls_import_part(struct ls_importer *x, const struct ls_onnx_value *in, int axis,
+                           int64_t begin, int64_t end);
+/* What lies at these places along an axis behind that of the samples. */
+const char *ls_import_places(struct ls_importer *x, const char *top, int axis,
+                             const int64_t *places, int64_t count);
 /* power(scale x + shift). */
 const char *ls_import_power(struct ls_importer *x, const char *top, double power, double scale,
                             double shift);
