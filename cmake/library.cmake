@@ -36,8 +36,10 @@ foreach(library lockstep_static lockstep_shared)
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
     ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
     INSTALL_RPATH_USE_LINK_PATH ON) # oneDNN may lie in a folder of its own
-  install(TARGETS ${library})
 endforeach()
+install(TARGETS lockstep_static)
+install(TARGETS lockstep_shared EXPORT lockstep INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+set_target_properties(lockstep_shared PROPERTIES EXPORT_NAME lockstep)
 if(NOT LOCKSTEP_SANITIZE) # a sanitizer's own functions come with the program
   target_link_options(lockstep_shared PRIVATE -Wl,--no-undefined)
 endif()
@@ -108,3 +110,11 @@ list(JOIN LS_PRIVATE_LIBS " " LS_PRIVATE_LIBS)
 file(RELATIVE_PATH LS_PREFIX_FROM_PC ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(${CMAKE_SOURCE_DIR}/cmake/lockstep.pc.in ${CMAKE_BINARY_DIR}/lockstep.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/lockstep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+# find_package(lockstep) gives the target lockstep::lockstep, the shared library, which needs nothing else.
+# A version fits where the soname does.
+include(CMakePackageConfigHelpers)
+set(configuration ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
+install(EXPORT lockstep NAMESPACE lockstep:: FILE lockstepConfig.cmake DESTINATION ${configuration})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/lockstepConfigVersion.cmake
+  COMPATIBILITY SameMajorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/lockstepConfigVersion.cmake DESTINATION ${configuration})

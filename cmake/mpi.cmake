@@ -7,10 +7,10 @@ set(LOCKSTEP_MPICC "" CACHE STRING
     "MPI's compilers, one for each library to build a module for; empty: those that are found")
 
 # Where launch.c looks for them.
-file(RELATIVE_PATH libraries_from_programs ${CMAKE_INSTALL_FULL_BINDIR}
-     ${CMAKE_INSTALL_FULL_LIBDIR})
+set(modules ${CMAKE_INSTALL_FULL_LIBDIR}/lockstep)
+file(RELATIVE_PATH modules_from_programs ${CMAKE_INSTALL_FULL_BINDIR} ${modules})
 set_source_files_properties(src/transport/launch.c PROPERTIES COMPILE_DEFINITIONS
-  "LS_LIBRARY_FOLDER=\"${CMAKE_INSTALL_FULL_LIBDIR}\";LS_LIBRARIES_FROM_PROGRAMS=\"${libraries_from_programs}\"")
+  "LS_MODULE_FOLDER=\"${modules}\";LS_MODULES_FROM_PROGRAMS=\"${modules_from_programs}\"")
 
 if(LOCKSTEP_FUZZ)
   return()
@@ -59,7 +59,7 @@ function(ls_mpi_module compiler)
   target_link_libraries(lockstep_${kind} PRIVATE ls_flags ${links})
   set_target_properties(lockstep_${kind} PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
-  install(TARGETS lockstep_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS lockstep_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep)
   message(STATUS "Building a module for MPI: ${kind}, of ${compiler}")
 endfunction()
 

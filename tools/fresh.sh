@@ -117,9 +117,8 @@ try() {
 
 try_packages() {
     local place=/srv/packages # what runs there, beside what it runs on
-    mkdir -p "$root$place/examples"
+    mkdir -p "$root$place"
     cp "$packages"/*.deb "$source/tools/package_check.sh" "$root$place"
-    cp -r "$source/examples/mnist" "$source/examples/library" "$root$place/examples"
     inside root "$place/package_check.sh" "$place"
 }
 

@@ -2,11 +2,11 @@
 # Packages for Debian of a build: package.sh BUILD FOLDER. BUILD has been configured with the prefix
 # /usr and holds program, libraries and modules for MPI; FOLDER gets the .deb files:
 #
-#     lockstep            the program, its maps of weights, man pages and completions, the documentation
-#     lockstep-caffe      links by the names of Caffe's programs
+#     lockstep            the program, its maps of weights, man pages and completions, documentation, examples
+#     lockstep-caffe      links by the names of Caffe's programs, with man pages
 #     lockstep-openmpi, lockstep-mpich   the modules for MPI, of which one or both may be missing
 #     liblockstep0        the shared library
-#     liblockstep-dev     headers, static library, pkg-config
+#     liblockstep-dev     headers, static library, files for pkg-config and CMake
 #
 # and lockstep.cdx.json, a list of components (tools/sbom.sh), which the first package has, too.
 #
@@ -108,6 +108,9 @@ archive() {
     printf 'lockstep (%s) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- %s  %s\n' "$revision" \
         "$maintainer" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.Debian.gz"
     gzip -9n <CHANGELOG.md >"$doc/changelog.gz"
+    # No package of Debian's archive: there is no request for one that it could close.
+    mkdir -p "$tree/usr/share/lintian/overrides"
+    echo "$package: initial-upload-closes-no-bugs" >"$tree/usr/share/lintian/overrides/$package"
     find "$tree" -type d -exec chmod 755 {} +
     find "$tree" -type f -not -path '*/bin/*' -exec chmod 644 {} +
     (cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
@@ -124,21 +127,30 @@ superset of these."
 
 find "$all/usr/share/man" -name '*.[1-9]' -exec gzip -9n {} + 2>/dev/null || true
 
+find "$all/usr/bin" -type l -printf '%f\n' | while IFS= read -r name; do
+    move lockstep-caffe "usr/bin/$name" "usr/share/man/man1/$name.1.gz"
+done
 move lockstep usr/bin/lockstep 'usr/share/[!d]*' usr/share/doc/lockstep
-move lockstep-caffe 'usr/bin/*'
-move lockstep-openmpi "$libraries/liblockstep_openmpi.so"
-move lockstep-mpich "$libraries/liblockstep_mpich.so"
+move lockstep-openmpi "$libraries/lockstep/liblockstep_openmpi.so"
+move lockstep-mpich "$libraries/lockstep/liblockstep_mpich.so"
 move liblockstep$soversion "$libraries/liblockstep.so.*"
 move liblockstep-dev usr/include/lockstep "$libraries/liblockstep.a" "$libraries/liblockstep.so" \
-    "$libraries/pkgconfig/lockstep.pc"
+    "$libraries/pkgconfig/lockstep.pc" "$libraries/cmake/lockstep"
+strip --strip-debug --remove-section=.comment --enable-deterministic-archives \
+    "$work/liblockstep-dev/$libraries/liblockstep.a"
 left=$(cd "$all" && find . -not -type d)
 [ -z "$left" ] || die "installed, but in no package: $left"
 
-mkdir -p "$work/lockstep/usr/share/doc/lockstep"
-cp README.md docs/*.md "$work/lockstep/usr/share/doc/lockstep"
+# Documentation and examples, as they lie here, so that links hold; without what a training has left.
+doc=$work/lockstep/usr/share/doc/lockstep
+mkdir -p "$doc/docs"
+cp README.md "$doc"
+cp docs/*.md "$doc/docs"
+find examples -type f -regextype egrep -regex '.*\.(c|md|prototxt|py|sbatch|yaml)' -print0 |
+    xargs -0 cp --parents -t "$doc"
 sbom=$work/lockstep.cdx.json
 tools/sbom.sh "$build" >"$sbom" || die "the list of components could not be made"
-cp "$sbom" "$work/lockstep/usr/share/doc/lockstep"
+cp "$sbom" "$doc"
 rm -f "$result"/*.deb "$result"/*.json
 cp "$sbom" "$result"
 
@@ -183,6 +195,7 @@ printf 'liblockstep %s liblockstep%s (>= %s)\n' "$soversion" "$soversion" "$vers
     >"$work/liblockstep$soversion/DEBIAN/shlibs"
 {
     printf 'liblockstep.so.%s liblockstep%s #MINVER#\n' "$soversion" "$soversion"
+    printf '* Build-Depends-Package: liblockstep-dev\n'
     nm -D --defined-only "$work/liblockstep$soversion/$libraries/liblockstep.so.$version" |
         awk -v version="$version" '$3 ~ /^lockstep_/ { print " " $3 "@Base " version }' | sort
 } >"$work/liblockstep$soversion/DEBIAN/symbols"
@@ -194,6 +207,7 @@ control liblockstep-dev libdevel "liblockstep$soversion (= $revision), libprotob
     "training of neural networks, headers and static library" <<TEXT
 $about
 
-This package has headers, the static library and a file for pkg-config.
+This package has headers, the static library, and files for pkg-config
+and CMake.
 TEXT
 archive liblockstep-dev

@@ -17,13 +17,13 @@ libc|GNU C Library|LGPL-2.1-or-later|functions of C
 libm|GNU C Library|LGPL-2.1-or-later|functions of C
 libdnnl|oneDNN|Apache-2.0|matrix products and convolutions
 libgomp|GNU OpenMP runtime|GPL-3.0-or-later WITH GCC-exception-3.1|threads of oneDNN, which is told to use one
-libhdf5|HDF5|LicenseRef-HDF5|data and weights in HDF5
-libhdf5_serial|HDF5|LicenseRef-HDF5|data and weights in HDF5
+libhdf5|HDF5|HDF5|data and weights in HDF5
+libhdf5_serial|HDF5|HDF5|data and weights in HDF5
 libjpeg|libjpeg-turbo|IJG AND BSD-3-Clause AND Zlib|pictures in JPEG
 liblmdb|LMDB|OLDAP-2.8|data in LMDB
 libmpi|Open MPI|BSD-3-Clause-Open-MPI|messages between ranks
 libmpich|MPICH|mpich2|messages between ranks
-libpcre2-8|PCRE2|BSD-3-Clause|regular expressions of tokenizers
+libpcre2-8|PCRE2|BSD-3-Clause WITH PCRE2-exception|regular expressions of tokenizers
 libpng16|libpng|libpng-2.0|pictures in PNG
 libprotobuf-c|protobuf-c|BSD-2-Clause|definitions and weights of Caffe
 libsleef|SLEEF|BSL-1.0|vector functions

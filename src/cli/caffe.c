@@ -304,7 +304,7 @@ static const struct {
 } actions[] = {
     {"train", ls_caffe_train}, {"test", test}, {"time", take_time}, {"device_query", query}};
 
-static const char usage[] =
+const char ls_caffe_usage[] =
     "caffe: the command lines of Caffe's program, done by Lockstep\n"
     "usage: caffe <command> <flags>\n\n"
     "commands:\n"
@@ -356,7 +356,7 @@ int ls_caffe_main(int count, char **arguments)
     if (status == 0 && flags.version)
         printf("caffe version 1.0.0 (Lockstep %s)\n", lockstep_version());
     else if (status == 0 && (flags.help || flags.arguments != 1))
-        puts(usage);
+        puts(ls_caffe_usage);
     else if (status == 0)
         status = run_action(&flags);
     if (status == 0 && flags.arguments != 1 && !flags.help && !flags.version)

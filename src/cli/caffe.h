@@ -7,6 +7,8 @@
 #include "cli/glog.h"
 #include "lockstep/lockstep.h"
 
+/* What it says of itself. */
+extern const char ls_caffe_usage[];
 /* The program itself, with the arguments behind its name. Returns the exit code. */
 int ls_caffe_main(int count, char **arguments);
 

@@ -44,16 +44,28 @@ static int help_sources(const char *backend)
     return status;
 }
 
-/* The manual page of a command (NULL: of the program) as a file of a folder. */
-static int write_page(const char *folder, const struct ls_cli_command *command)
+/* The manual page of a link, of a command, or, without both, of the program. */
+static void put_page(FILE *out, const struct ls_cli_alias *link,
+                     const struct ls_cli_command *command)
+{
+    if (link != NULL)
+        ls_cli_put_link_manual(out, link);
+    else
+        ls_cli_put_manual(out, command);
+}
+
+/* The same as a file of a folder. */
+static int write_page(const char *folder, const struct ls_cli_alias *link,
+                      const struct ls_cli_command *command)
 {
     char path[4096];
-    int length = snprintf(path, sizeof path, "%s/lockstep%s%s.1", folder,
-                          command != NULL ? "-" : "", command != NULL ? command->name : "");
+    int length =
+        snprintf(path, sizeof path, "%s/%s%s%s.1", folder, link != NULL ? link->name : "lockstep",
+                 command != NULL ? "-" : "", command != NULL ? command->name : "");
     errno = ENAMETOOLONG;
     FILE *page = length < (int)sizeof path ? fopen(path, "we") : NULL;
     if (page != NULL)
-        ls_cli_put_manual(page, command);
+        put_page(page, link, command);
     bool failed = page == NULL || ferror(page) != 0;
     if (page != NULL && fclose(page) != 0)
         failed = true;
@@ -67,22 +79,24 @@ static int write_pages(const char *folder)
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot make the folder: %s", folder,
                             strerror(errno));
-    int status = write_page(folder, NULL);
+    int status = write_page(folder, NULL, NULL);
     for (size_t i = 0; ls_cli_commands[i] != NULL && status == 0; i++)
-        status = write_page(folder, ls_cli_commands[i]);
+        status = write_page(folder, NULL, ls_cli_commands[i]);
+    for (const struct ls_cli_alias *link = ls_cli_links; link->name != NULL && status == 0; link++)
+        status = write_page(folder, link, NULL);
     return status;
 }
 
-/* The manual page of a command, or of the program. */
-static int put_page(const char *name)
+static int show_page(const char *name)
 {
     const struct ls_cli_alias *link = name != NULL ? ls_cli_find_link(name) : NULL;
     const struct ls_cli_command *command = NULL;
-    if (name != NULL)
-        command = link != NULL && link->command != NULL ? link->command : ls_cli_find_command(name);
-    if (name != NULL && command == NULL)
-        return LOCKSTEP_USAGE;
-    ls_cli_put_manual(stdout, command);
+    if (name != NULL && link == NULL) {
+        command = ls_cli_find_command(name);
+        if (command == NULL)
+            return LOCKSTEP_USAGE;
+    }
+    put_page(stdout, link, command);
     return 0;
 }
 
@@ -92,7 +106,7 @@ static int run(const void *data)
     if (values->pages != NULL)
         return write_pages(values->pages);
     if (values->manual)
-        return put_page(values->commands.count > 0 ? values->commands.items[0] : NULL);
+        return show_page(values->commands.count > 0 ? values->commands.items[0] : NULL);
     if (values->commands.count == 0) {
         ls_cli_overview();
         return 0;
@@ -103,8 +117,10 @@ static int run(const void *data)
     if (lockstep_source_help(name, ignore_line, NULL, NULL) == 0)
         return help_sources(name);
     const struct ls_cli_alias *link = ls_cli_find_link(name);
-    if (link != NULL && link->command == NULL)
-        return link->run(1, (char *[]){(char *)(uintptr_t) "-help"});
+    if (link != NULL && link->command == NULL) {
+        puts(link->help);
+        return 0;
+    }
     const struct ls_cli_command *command = link != NULL ? link->command : ls_cli_find_command(name);
     if (command == NULL)
         return LOCKSTEP_USAGE;

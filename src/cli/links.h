@@ -8,10 +8,10 @@
 
 struct ls_cli_alias {
     const char *name;
-    /* The command behind it; or, where that is NULL, a summary and a function that takes the
-     * arguments behind the name. */
+    /* The command behind it; or, where that is NULL, a summary, the text of its help and a function
+     * that takes the arguments behind the name. */
     const struct ls_cli_command *command;
-    const char *summary;
+    const char *summary, *help;
     int (*run)(int count, char **arguments);
 };
 

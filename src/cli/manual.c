@@ -7,7 +7,6 @@
 
 #include "cli/commands.h"
 #include "cli/common.h"
-#include "cli/links.h"
 #include "lockstep/lockstep.h"
 
 /* Text as it is: what roff would read as a command or would print as another character is escaped.
@@ -49,26 +48,18 @@ static void put_text(FILE *out, const char *text)
     put_roff(out, text, strlen(text));
 }
 
-/* The title in capitals and the name of the page. */
-static void put_title(FILE *out, const char *command, const char *summary)
+/* The title in capitals. `name` is that of the page, `words` what is written to start it. */
+static void put_title(FILE *out, const char *name, const char *words, const char *summary)
 {
-    fputs(".TH LOCKSTEP", out);
-    if (command != NULL)
-        fputs("\\-", out);
-    for (const char *c = command != NULL ? command : ""; *c != '\0'; c++)
+    fputs(".TH ", out);
+    for (const char *c = name; *c != '\0'; c++)
         fprintf(out, *c == '-' ? "\\-" : "%c", *c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
-    fprintf(out, " 1 \"\" \"Lockstep %s\" \"Lockstep\"\n.SH NAME\nlockstep", lockstep_version());
-    if (command != NULL) {
-        fputs("\\-", out);
-        put_text(out, command);
-    }
+    fprintf(out, " 1 \"\" \"Lockstep %s\" \"Lockstep\"\n.SH NAME\n", lockstep_version());
+    put_text(out, name);
     fputs(" \\- ", out);
     put_text(out, summary);
-    fputs("\n.SH SYNOPSIS\n.B lockstep", out);
-    if (command != NULL) {
-        putc(' ', out);
-        put_text(out, command);
-    }
+    fputs("\n.SH SYNOPSIS\n.B ", out);
+    put_text(out, words);
     putc('\n', out);
 }
 
@@ -103,9 +94,15 @@ static void put_options(FILE *out, const struct ls_cli_option *options)
     }
 }
 
-static void put_command_manual(FILE *out, const struct ls_cli_command *command)
+static void put_see_also(FILE *out)
 {
-    put_title(out, command->name, command->summary);
+    fputs(".SH SEE ALSO\n.BR lockstep (1)\n", out);
+}
+
+static void put_command_manual(FILE *out, const char *name, const char *words,
+                               const struct ls_cli_command *command)
+{
+    put_title(out, name, words, command->summary);
     put_text(out, command->usage);
     putc('\n', out);
     if (command->notes != NULL) {
@@ -121,16 +118,33 @@ static void put_command_manual(FILE *out, const struct ls_cli_command *command)
     put_text(out, ls_cli_exit_codes);
     fputs(".\n", out);
     put_example(out, command->example);
-    fputs(".SH SEE ALSO\n.BR lockstep (1)\n", out);
+    put_see_also(out);
+}
+
+void ls_cli_put_link_manual(FILE *out, const struct ls_cli_alias *link)
+{
+    if (link->command != NULL) {
+        put_command_manual(out, link->name, link->name, link->command);
+        return;
+    }
+    put_title(out, link->name, link->name, link->summary);
+    fputs("\\fICOMMAND\\fR \\fIFLAGS\\fR\n.SH DESCRIPTION\n.nf\n", out);
+    put_text(out, link->help);
+    fputs("\n.fi\n", out);
+    put_see_also(out);
 }
 
 void ls_cli_put_manual(FILE *out, const struct ls_cli_command *command)
 {
     if (command != NULL) {
-        put_command_manual(out, command);
+        char name[64], words[64];
+        snprintf(name, sizeof name, "lockstep-%s", command->name);
+        snprintf(words, sizeof words, "lockstep %s", command->name);
+        put_command_manual(out, name, words, command);
         return;
     }
-    put_title(out, NULL, "trains neural networks; the same bits on any number of workers");
+    put_title(out, "lockstep", "lockstep",
+              "trains neural networks; the same bits on any number of workers");
     fputs("\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.SH DESCRIPTION\n"
           "Lockstep trains networks that a prototxt describes, on all cores of one machine or of\n"
           "several. What a training gives depends on definition, data and seed alone.\n"

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
-enum { KINDS_MAX = 3, FOLDERS = 4 };
+enum { KINDS_MAX = 3, FOLDERS = 5 };
 
 /* What the environment says. */
 struct launcher {
@@ -86,15 +86,17 @@ static bool launch_folder(int index, char path[PATH_MAX])
         snprintf(path, PATH_MAX, "%s", program);
         return launch_folder_of(path);
     case 1: /* the shared library, in a program that is not ours */
+    case 2:
         if (dladdr(&open_mpi, &self) == 0 || self.dli_fname == NULL)
             return false;
-        snprintf(path, PATH_MAX, "%s", self.dli_fname);
-        return launch_folder_of(path);
-    case 2: /* an installed tree, which may have been moved */
+        snprintf(program, PATH_MAX, "%s", self.dli_fname);
         return launch_folder_of(program) &&
-               snprintf(path, PATH_MAX, "%s/%s", program, LS_LIBRARIES_FROM_PROGRAMS) < PATH_MAX;
-    case 3:
-        snprintf(path, PATH_MAX, "%s", LS_LIBRARY_FOLDER);
+               snprintf(path, PATH_MAX, "%s%s", program, index == 1 ? "" : "/lockstep") < PATH_MAX;
+    case 3: /* an installed tree, which may have been moved */
+        return launch_folder_of(program) &&
+               snprintf(path, PATH_MAX, "%s/%s", program, LS_MODULES_FROM_PROGRAMS) < PATH_MAX;
+    case 4:
+        snprintf(path, PATH_MAX, "%s", LS_MODULE_FOLDER);
         return true;
     default:
         return false;
@@ -119,11 +121,11 @@ static int launch_fail_without_module(const struct launcher *launcher, struct ls
     char directory[PATH_MAX];
     for (int k = 0; launcher->kinds[k] != NULL; k++)
         ls_text_format(&names, "%sliblockstep_%s.so", k > 0 ? " or " : "", launcher->kinds[k]);
-    int status = ls_fail(
-        error, LOCKSTEP_RESOURCE, NULL, install_hint,
-        "%s has started this process as one of several, but %s is neither in %s nor in %s",
-        launcher->name, names.data != NULL ? names.data : "the module for it",
-        launch_folder(0, directory) ? directory : "the program's folder", LS_LIBRARY_FOLDER);
+    int status =
+        ls_fail(error, LOCKSTEP_RESOURCE, NULL, install_hint,
+                "%s has started this process as one of several, but %s is neither in %s nor in %s",
+                launcher->name, names.data != NULL ? names.data : "the module for it",
+                launch_folder(0, directory) ? directory : "the program's folder", LS_MODULE_FOLDER);
     ls_text_free(&names);
     return status;
 }

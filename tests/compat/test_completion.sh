@@ -84,6 +84,11 @@ fi
 "$LOCKSTEP" help --man-pages man1
 "$LOCKSTEP" help --man train | cmp - man1/lockstep-train.1 || fail "two pages of train"
 "$LOCKSTEP" help --man | cmp - man1/lockstep.1 || fail "two pages of the program"
+for name in caffe convert_imageset; do
+    "$LOCKSTEP" help --man $name | cmp - man1/$name.1 || fail "two pages of $name"
+    head -n 3 man1/$name.1 | grep -q "^$name .- " || fail "not a page of $name"
+done
+grep -q '^caffe: the command lines' <("$LOCKSTEP" help caffe) || fail "no help of caffe"
 "$LOCKSTEP" help --man-pages no/where 2>log && fail "pages nowhere"
 grep -q 'cannot make the folder' log || fail "no word of the folder"
 for page in man1/*.1; do

@@ -1,6 +1,6 @@
 #!/bin/bash
 # An installation: a foreign program builds against it with pkg-config, with the shared and the
-# static library, and only the public functions are exported.
+# static library, and with CMake; only the public functions are exported.
 # SPDX-License-Identifier: BSD-2-Clause
 set -eu
 for tool in cmake pkg-config nm "${CC:-cc}"; do
@@ -25,7 +25,7 @@ libdir=$(pkg-config --variable=libdir lockstep)
 for name in caffe caffe.bin convert_imageset device_query; do
     [ "$(readlink "$work/moved/bin/$name")" = lockstep ] || fail "there is no link $name"
 done
-for file in man/man1/lockstep.1 man/man1/lockstep-train.1 fish/vendor_completions.d/lockstep.fish \
+for file in man/man1/lockstep.1 man/man1/lockstep-train.1 man/man1/caffe.1 fish/vendor_completions.d/lockstep.fish \
     bash-completion/completions/lockstep zsh/vendor-completions/_lockstep; do
     [ -s "$work/moved/share/$file" ] || fail "$file is not installed"
 done
@@ -60,6 +60,21 @@ mkdir "$work/static" && cp "$libdir/liblockstep.a" "$work/static"
     $(pkg-config --static --libs-only-L lockstep | sed "s|-L$libdir||") \
     $(pkg-config --static --libs-only-l --libs-only-other lockstep)
 "$work/alone" | grep -q "$expect" || fail "with the static library"
+
+# CMake finds the library where it is told to look, for its version and for none of another soname.
+mkdir "$work/foreign"
+cat >"$work/foreign/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.16)
+project(foreign C)
+find_package(lockstep ${wanted} REQUIRED)
+add_executable(foreign ../user.c)
+target_link_libraries(foreign PRIVATE lockstep::lockstep)
+CMAKE
+cmake -S "$work/foreign" -B "$work/foreign/build" -DCMAKE_PREFIX_PATH="$work/moved" -Dwanted="${version%.*}" \
+    >"$work/log" 2>&1 && cmake --build "$work/foreign/build" >>"$work/log" 2>&1 || fail "CMake: $(cat "$work/log")"
+"$work/foreign/build/foreign" | grep -q "$expect" || fail "with CMake's target"
+! cmake -S "$work/foreign" -B "$work/foreign/build" -Dwanted=99.0 >"$work/log" 2>&1 || fail "found as version 99"
+grep -q 'requested version "99.0"' "$work/log" || fail "$(cat "$work/log")"
 
 not_public() { sed 's/^lockstep_[a-z_]*$//' | grep -v '^$' || true; }
 strangers=$(nm -g --defined-only "$libdir/liblockstep.a" 2>/dev/null | awk 'NF == 3 { print $3 }' |

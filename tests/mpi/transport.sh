@@ -50,10 +50,10 @@ for kind in $(mpi_kinds); do
     expect 0 '^rank 1 of 2 is good' -- "mpirun.$kind" -n 2 here/bin/transport_ranks check
     rm here/bin/*.so
     if [ -n "$libraries" ]; then
-        mkdir -p "here/$libraries"
-        cp "$module" "here/$libraries"
+        mkdir -p "here/$libraries/lockstep"
+        cp "$module" "here/$libraries/lockstep"
         expect 0 '^rank 1 of 2 is good' -- "mpirun.$kind" -n 2 here/bin/transport_ranks check
-        rm "here/$libraries"/*.so
+        rm "here/$libraries/lockstep"/*.so
     fi
     expect 7 "LOCKSTEP_MPI: there is no liblockstep_$kind.so" -- \
         "mpirun.$kind" -n 2 here/bin/transport_ranks check
