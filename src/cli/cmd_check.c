@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "cli/rate.h"
 #include "cli/report.h"
 #include "monitor/json.h"
 #include "monitor/progress.h"
@@ -62,9 +63,11 @@ static void put_source(void *user, const struct lockstep_checked_source *source)
         return;
     }
     ls_progress_clear(&report->progress);
-    printf("%s, layer '%s', %s: %" PRId64 " records, %" PRId64 " bad; %.1f s, %.0f records/s\n",
+    char time[LS_CLI_RATE_ROOM], rate[LS_CLI_RATE_ROOM];
+    ls_format_speed(speed, rate, sizeof rate);
+    printf("%s, layer '%s', %s: %" PRId64 " records, %" PRId64 " bad; %s, %s records/s\n",
            source->net, source->layer, source->source, source->records, source->bad,
-           source->seconds, speed);
+           ls_cli_format_time(source->seconds, time), rate);
     if (source->bad > 0)
         printf("    on_bad_record: SKIP would put others in the place of %" PRId64 " of them\n",
                source->skippable);

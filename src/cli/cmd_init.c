@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "cli/init_data.h"
 #include "cli/init_net.h"
 #include "cli/report.h"
+#include "monitor/terminal.h"
 
 static const char net_name[] = "train_test.prototxt", solver_name[] = "solver.prototxt";
 
@@ -20,17 +22,33 @@ struct values {
     int yes;
 };
 
-/* Asks on the terminal. An empty answer is `otherwise`. False: there is no answer. */
+/* Asks on the terminal. An empty answer is `otherwise`, which may be "" where there is none. False:
+ * there is no answer and none will come. */
 static bool ask(const char *question, const char *otherwise, char answer[LS_INIT_PATH])
 {
-    printf(otherwise[0] != '\0' ? "%s [%s] " : "%s ", question, otherwise);
-    fflush(stdout);
-    if (fgets(answer, LS_INIT_PATH, stdin) == NULL)
-        return false;
-    answer[strcspn(answer, "\n")] = '\0';
-    if (answer[0] == '\0')
-        snprintf(answer, LS_INIT_PATH, "%s", otherwise);
-    return answer[0] != '\0';
+    char line[LS_INIT_PATH];
+    const char *home = getenv("HOME");
+    do {
+        printf(otherwise[0] != '\0' ? "%s [%s] " : "%s ", question, otherwise);
+        fflush(stdout);
+        if (fgets(line, sizeof line, stdin) == NULL) {
+            putchar('\n'); /* the cursor is behind the question */
+            return false;
+        }
+        size_t begin = strspn(line, " \t"), end = strcspn(line, "\n");
+        while (end > begin && (line[end - 1] == ' ' || line[end - 1] == '\t'))
+            end--;
+        line[end] = '\0';
+        snprintf(answer, LS_INIT_PATH, "%s", end > begin ? line + begin : otherwise);
+    } while (answer[0] == '\0');
+    /* No shell has read it. What gets too long stays as it is, and is not found. */
+    if (strncmp(answer, "~/", 2) == 0 && home != NULL &&
+        strlen(home) + strlen(answer) < LS_INIT_PATH) {
+        size_t length = strlen(home);
+        memmove(answer + length, answer + 1, strlen(answer));
+        memcpy(answer, home, length);
+    }
+    return true;
 }
 
 static int write_file(const char *path, const struct ls_init_data *data, bool solver)
@@ -71,7 +89,37 @@ static int write_definitions(const char *folder, const struct ls_init_data *data
         unlink(net);
         return status;
     }
-    printf("Written: %s, %s\nTo train: lockstep train --solver %s\n", net, solver, solver);
+    printf("Written: %s, %s\n", net, solver);
+    if (!ls_quiet())
+        printf("To train: lockstep train --solver %s\n", solver);
+    return 0;
+}
+
+static int no_answer(void)
+{
+    return ls_cli_usage_error("init: there is no answer; nothing is written");
+}
+
+/* Looks at the data that the user names; what is none is asked for again. */
+static int find_data(const struct values *values, bool asks, struct ls_init_data *found)
+{
+    char path[LS_INIT_PATH] = "";
+    if (values->data.count > 0) {
+        snprintf(path, sizeof path, "%s", values->data.items[0]);
+        return ls_init_look(path, found);
+    }
+    if (!asks)
+        return ls_cli_usage_error("init: DATA is missing: the folder or file to train on");
+    ls_put_wrapped(stdout,
+                   "What is there to train on? A folder of pictures with a sub-folder for each "
+                   "class, a folder with the files of MNIST or CIFAR-10, an LMDB database, a list "
+                   "of pictures, or a text.",
+                   0, ls_terminal_width(stdout));
+    putchar('\n');
+    do {
+        if (!ask("Path of the data:", "", path))
+            return no_answer();
+    } while (ls_init_look(path, found) != 0);
     return 0;
 }
 
@@ -79,24 +127,21 @@ static int run(const void *data)
 {
     const struct values *values = data;
     bool asks = !values->yes && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    char path[LS_INIT_PATH] = "", folder[LS_INIT_PATH] = "";
-    if (values->data.count > 0)
-        snprintf(path, sizeof path, "%s", values->data.items[0]);
-    else if (!asks ||
-             !ask("Where is the data (a folder of pictures by class, the files of MNIST or "
-                  "CIFAR-10, an LMDB, a text)?",
-                  "", path))
-        return ls_cli_usage_error("init: DATA is missing: the folder or file to train on");
     static struct ls_init_data found; /* tens of KiB */
-    int status = ls_init_look(path, &found);
+    int status = find_data(values, asks, &found);
     if (status != 0)
         return status;
-    ls_init_describe(stdout, "", &found);
-    snprintf(folder, sizeof folder, "%s", values->output != NULL ? values->output : ".");
-    if (values->output == NULL && asks &&
-        !ask("Write the definitions to which folder?", ".", folder))
-        return ls_cli_usage_error("init: nothing is written");
-    return write_definitions(folder, &found);
+    if (!ls_quiet())
+        ls_init_describe(stdout, "", &found);
+    if (values->output != NULL || !asks)
+        return write_definitions(values->output != NULL ? values->output : ".", &found);
+    do {
+        char folder[LS_INIT_PATH];
+        if (!ask("Folder for the definitions:", ".", folder))
+            return no_answer();
+        status = write_definitions(folder, &found);
+    } while (status != 0);
+    return 0;
 }
 
 static const struct ls_cli_option options[] = {

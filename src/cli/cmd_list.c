@@ -9,6 +9,7 @@
 #include "cli/column.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/size.h"
 #include "monitor/json.h"
 #include "monitor/terminal.h"
 
@@ -107,9 +108,9 @@ static int run(const void *data)
         ls_json_close(&listing.json, ']');
         putchar('\n');
     } else if (listing.count > 1) {
-        printf("%" PRId64 " snapshots,", listing.count);
-        ls_cli_put_size(listing.bytes);
-        printf("; %" PRId64 " damaged\n", listing.damaged);
+        char size[LS_CLI_SIZE_ROOM];
+        printf("%" PRId64 " snapshots, %s; %" PRId64 " damaged\n", listing.count,
+               ls_cli_format_size(listing.bytes, size), listing.damaged);
     }
     lockstep_error_free(error);
     return result != 0 ? result : listing.damaged > 0 ? LOCKSTEP_WEIGHTS : 0;

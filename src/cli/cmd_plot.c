@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "cli/suggest.h"
 #include "lockstep/log.h"
 #include "monitor/plot.h"
+#include "monitor/terminal.h"
 
 enum { LOGS_MAX = 8, FIELDS_MAX = 8, CURVES_MAX = 64, FIELD_SIZE = 128, NAMES_MAX = 400 };
 
@@ -28,7 +30,9 @@ struct session {
     struct lockstep_log *logs[LOGS_MAX];
     char fields[FIELDS_MAX][FIELD_SIZE];
     size_t field_count;
-    int lines; /* on the screen */
+    int lines;         /* on the screen */
+    int width, height; /* of the terminal when they were drawn */
+    bool drawn;        /* there are logs to draw */
 };
 
 /* "accuracy" means "test/accuracy", where no series has that very name. */
@@ -122,20 +126,23 @@ static int choose_fields(struct session *session)
     return 0;
 }
 
-static int read_logs(struct session *session)
+/* Reads all logs anew. Where one cannot be read what was read before stays, and `error` says why.
+ */
+static int read_logs(struct session *session, struct lockstep_error *error)
 {
-    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_log *logs[LOGS_MAX] = {NULL};
+    size_t count = session->values->logs.count;
     int status = 0;
-    for (size_t i = 0; i < session->values->logs.count && status == 0; i++) {
-        lockstep_log_free(session->logs[i]);
-        session->logs[i] = NULL;
-        status = lockstep_log_new(&session->logs[i], error);
+    for (size_t i = 0; i < count && status == 0; i++) {
+        status = lockstep_log_new(&logs[i], error);
         if (status == 0)
-            status = lockstep_log_read(session->logs[i], session->values->logs.items[i], error);
+            status = lockstep_log_read(logs[i], session->values->logs.items[i], error);
     }
-    if (status != 0)
-        ls_cli_report(status, error);
-    lockstep_error_free(error);
+    for (size_t i = 0; i < count; i++) {
+        lockstep_log_free(status == 0 ? session->logs[i] : logs[i]);
+        if (status == 0)
+            session->logs[i] = logs[i];
+    }
     return status;
 }
 
@@ -221,12 +228,12 @@ static int put_plots(struct session *session)
                            .colours = ls_terminal_colours(stdout)};
     if (plot.width == 0)
         plot.width = ls_terminal_width(stdout) - (ls_terminal(stdout) ? 1 : 0);
-    session->lines = 0;
     for (size_t i = 0; i < session->field_count; i++) {
         int status = put_field(session, session->fields[i], &plot);
         if (status != 0)
             return status;
     }
+    session->drawn = true;
     fflush(stdout);
     return 0;
 }
@@ -242,26 +249,69 @@ static bool all_ended(const struct session *session)
     return true;
 }
 
+/* Removes what was drawn. Where the size of the terminal has changed it may have broken lines anew,
+ * and what it shows of them is not known: all of the screen goes. */
+static void remove_plots(struct session *session)
+{
+    int width = ls_terminal_width(stdout), height = ls_terminal_height(stdout);
+    if (width != session->width || height != session->height)
+        fputs("\033[H\033[2J", stdout);
+    else if (session->lines > 0)
+        printf("\033[%dA\r\033[J", session->lines);
+    session->width = width;
+    session->height = height;
+    session->lines = 0;
+}
+
+/* A log that is not there yet, or that a training has just begun anew, is waited for. */
+static void put_waiting(struct session *session, struct lockstep_error *error)
+{
+    char line[512];
+    const char *text = lockstep_error_text(error);
+    snprintf(line, sizeof line, "waiting: %.*s", (int)strcspn(text, "\n"), text);
+    ls_text_cut(line, session->width - 1, line, sizeof line);
+    ls_put_clean(stdout, line);
+    putchar('\n');
+    session->lines++;
+}
+
 /* Draws again, over what was drawn, until all trainings have ended. A log that takes long to read
  * is read less often. */
-static int follow(struct session *session)
+static int follow(struct session *session, struct lockstep_error *error)
 {
     enum { SHARE = 10 };
-    int status = 0;
-    while (status == 0 && !all_ended(session)) {
+    int status = 0, unread = 0;
+    while (status == 0 && (unread != 0 || !session->drawn || !all_ended(session))) {
         clock_t begun = clock();
         sleep(1);
-        status = read_logs(session);
-        if (status == 0)
+        unread = read_logs(session, error);
+        if (unread == 0)
             status = choose_fields(session);
         double taken = (double)(clock() - begun) / CLOCKS_PER_SEC;
-        if (status == 0) {
-            printf("\033[%dA\r\033[J", session->lines);
+        if (status != 0)
+            break;
+        remove_plots(session);
+        if (unread == 0 || session->drawn)
             status = put_plots(session);
-        }
+        if (unread != 0)
+            put_waiting(session, error);
+        fflush(stdout);
         sleep((unsigned)(taken * SHARE));
     }
     return status;
+}
+
+/* Whether the only thing that is wrong with the logs is that one has nothing in it yet. */
+static bool is_empty(const struct session *session)
+{
+    bool empty = false;
+    for (size_t i = 0; i < session->values->logs.count; i++) {
+        struct stat info;
+        if (stat(session->values->logs.items[i], &info) != 0)
+            return false;
+        empty = empty || info.st_size == 0;
+    }
+    return empty;
 }
 
 static int check(const struct values *values)
@@ -287,13 +337,22 @@ static int run(const void *data)
     int status = check(values);
     if (status != 0)
         return status;
-    status = read_logs(&session);
+    struct lockstep_error *error = lockstep_error_new();
+    session.width = ls_terminal_width(stdout);
+    session.height = ls_terminal_height(stdout);
+    status = read_logs(&session, error);
+    bool waits = status != 0 && values->follow && is_empty(&session);
+    if (status != 0 && !waits)
+        ls_cli_report(status, error);
+    if (waits)
+        put_waiting(&session, error);
     if (status == 0)
         status = choose_fields(&session);
     if (status == 0)
         status = put_plots(&session);
-    if (status == 0 && values->follow)
-        status = follow(&session);
+    if (values->follow && (status == 0 || waits))
+        status = follow(&session, error);
+    lockstep_error_free(error);
     for (size_t i = 0; i < values->logs.count; i++)
         lockstep_log_free(session.logs[i]);
     return status;

@@ -9,7 +9,9 @@
 #include "cli/column.h"
 #include "cli/commands.h"
 #include "cli/gallery.h"
+#include "cli/rate.h"
 #include "cli/report.h"
+#include "cli/size.h"
 #include "lockstep/log.h"
 #include "monitor/json.h"
 #include "monitor/terminal.h"
@@ -111,9 +113,10 @@ static void put_fact(void *user, const char *name, const char *value)
             break;
         at += piece < most ? piece + 1 : most;
     }
+    char size[LS_CLI_SIZE_ROOM];
     if (cut)
-        printf(" ... (%zu line%s, %zu bytes; --full shows them)", lines, lines == 1 ? "" : "s",
-               length);
+        printf(" ... (%zu line%s, %s; --full shows them)", lines, lines == 1 ? "" : "s",
+               ls_cli_format_size(length, size));
     putchar('\n');
 }
 
@@ -189,8 +192,9 @@ static void put_state(struct showing *showing, const struct lockstep_log *log)
     snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " iterations%s", state.iteration,
              state.iteration_end, state.ended ? ", ended" : ", not at its end");
     put_fact(showing, "how far", text);
-    snprintf(text, sizeof text, "%.0f s in %" PRId64 " run%s", state.seconds, state.runs,
-             state.runs == 1 ? "" : "s");
+    char time[LS_CLI_RATE_ROOM];
+    snprintf(text, sizeof text, "%s in %" PRId64 " run%s", ls_cli_format_time(state.seconds, time),
+             state.runs, state.runs == 1 ? "" : "s");
     put_fact(showing, "time", text);
     if (state.bad > 0) {
         snprintf(text, sizeof text, "%" PRId64 ", the first is line %" PRId64, state.bad,
@@ -201,6 +205,22 @@ static void put_state(struct showing *showing, const struct lockstep_log *log)
         put_fact(showing, "its last line", "has no end: the program was ended while it wrote");
     if (state.weights_hash != NULL && state.weights_hash[0] != '\0')
         put_fact(showing, "hash of the weights", state.weights_hash);
+}
+
+/* The value of a fact for people: sizes and counts of operations in units. */
+static const char *value_in_units(const struct lockstep_fact *fact, char text[LS_CLI_SIZE_ROOM])
+{
+    double number;
+    const char *end = ls_cli_parse_number(fact->value, &number);
+    if (end == NULL || *end != '\0' || number >= 0x1p62)
+        return fact->value;
+    if (strcmp(fact->name, "memory_limit") == 0 && number == 0)
+        return "none";
+    if (strncmp(fact->name, "memory", 6) == 0)
+        return ls_cli_format_size((uint64_t)number, text);
+    if (strcmp(fact->name, "flops_per_sample") == 0)
+        return ls_cli_format_count(number, "FLOP", text);
+    return fact->value;
 }
 
 /* The facts of the run, the last figures, and warnings. */
@@ -217,8 +237,11 @@ static int put_log(struct showing *showing, const char *path, struct lockstep_er
     }
     put_state(showing, log);
     const struct lockstep_fact *facts = lockstep_log_facts(log, &count);
-    for (size_t i = 0; i < count; i++)
-        put_fact(showing, facts[i].name, facts[i].value);
+    for (size_t i = 0; i < count; i++) {
+        char text[LS_CLI_SIZE_ROOM];
+        bool raw = showing->values->json != 0;
+        put_fact(showing, facts[i].name, raw ? facts[i].value : value_in_units(&facts[i], text));
+    }
     const struct lockstep_series *series = lockstep_log_series(log, &count);
     for (size_t i = 0; i < count; i++) {
         char text[96];

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/size.h"
 #include "monitor/monitor.h"
 #include "monitor/progress.h"
 
@@ -23,8 +24,10 @@ static void report(struct ls_monitor *monitor, const struct values *values,
     const char *documents = values->pairs                                  ? "pairs"
                             : values->documents != NULL && !values->decode ? values->documents
                                                                            : "files";
-    ls_monitor_say(monitor, "%" PRId64 " %s, %" PRId64 " bytes, %" PRId64 " characters",
-                   counts->documents, documents, counts->bytes, counts->characters);
+    char size[LS_CLI_SIZE_ROOM];
+    ls_monitor_say(monitor, "%" PRId64 " %s, %s, %" PRId64 " characters", counts->documents,
+                   documents, ls_cli_format_size((uint64_t)counts->bytes, size),
+                   counts->characters);
     ls_monitor_say(monitor,
                    "%" PRId64 " tokens: %.4g bytes each, %" PRId64 " of %" PRIu32
                    " ids occur, %" PRId64 " unknown",

@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/dummy.h"
+#include "cli/rate.h"
 #include "cli/report.h"
 #include "cli/size.h"
 #include "monitor/monitor.h"
@@ -298,12 +299,13 @@ static int verify_apart(const struct values *values, const struct lists *lists, 
 
 static void print_table(const struct lists *lists, const struct rows *rows)
 {
-    printf("\n%9s  %-64s  %s\n", "seconds", "SHA-256 of the last snapshot's tensors", "training");
+    char time[LS_CLI_RATE_ROOM];
+    printf("\n%9s  %-64s  %s\n", "time", "SHA-256 of the last snapshot's tensors", "training");
     for (size_t s = 0; s < lists->isa_count; s++)
         for (size_t i = rows->first[s]; i < rows->first[s + 1]; i++)
-            printf("%9.2f  %-64s  %s%s%s%s\n", rows->row[i].seconds, rows->row[i].hash,
-                   lists->isa[s], lists->isa[s][0] != '\0' ? ": " : "", rows->row[i].training,
-                   rows->row[i].same ? "" : "   DIFFERS");
+            printf("%9s  %-64s  %s%s%s%s\n", ls_cli_format_time(rows->row[i].seconds, time),
+                   rows->row[i].hash, lists->isa[s], lists->isa[s][0] != '\0' ? ": " : "",
+                   rows->row[i].training, rows->row[i].same ? "" : "   DIFFERS");
 }
 
 /* Whether instruction sets gave the same. Only where oneDNN computes a part may they not

@@ -78,9 +78,13 @@ static void describe_pictures(FILE *out, const char *before, const struct ls_ini
         fprintf(out, "%d x %d to %d x %d pixels, ", facts->width_least, facts->height_least,
                 facts->width_most, facts->height_most);
     fprintf(out, "%d channel%s\n", facts->channels, facts->channels == 1 ? "" : "s");
-    fprintf(out, "%sclass balance: %lld records (class %d) to %lld (class %d)\n", before,
-            (long long)facts->class_records[least], least, (long long)facts->class_records[largest],
-            largest);
+    if (facts->class_records[least] == facts->class_records[largest])
+        fprintf(out, "%sclass balance: %lld records of each class\n", before,
+                (long long)facts->class_records[least]);
+    else
+        fprintf(out, "%sclass balance: %lld records (class %d) to %lld (class %d)\n", before,
+                (long long)facts->class_records[least], least,
+                (long long)facts->class_records[largest], largest);
     fprintf(out, "%swho always says class %d is right in %.1f %%\n", before, largest, part);
     if (facts->class_records[largest] > 3 * facts->class_records[least])
         fprintf(out,

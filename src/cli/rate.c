@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "cli/size.h"
+#include "monitor/live.h"
 
 struct unit {
     const char *name;
@@ -94,6 +95,10 @@ const char *ls_cli_format_time(double seconds, char buffer[LS_CLI_RATE_ROOM])
     static const char *const names[] = {"ns", "us", "ms", "s"};
     double time = seconds * 1e9;
     size_t i = 0;
+    if (seconds >= 59.95) {
+        ls_format_duration(seconds, buffer, LS_CLI_RATE_ROOM);
+        return buffer;
+    }
     for (; time >= 999.5 && i + 1 < sizeof names / sizeof *names; i++)
         time /= 1000;
     snprintf(buffer, LS_CLI_RATE_ROOM, "%.3g %s", time, names[i]);

@@ -21,7 +21,8 @@ bool ls_cli_parse_link(const char *text, struct ls_cli_link *link);
 enum { LS_CLI_RATE_ROOM = 24 };
 /* "10 Gbit/s", "2.5 Mbit/s"; the buffer is returned. */
 const char *ls_cli_format_rate(double bytes, char buffer[LS_CLI_RATE_ROOM]);
-/* "20 us", "1.25 ms", "3.2 s"; the buffer is returned. */
+/* "20 us", "1.25 ms", "3.2 s", and of a minute and more "1:23" or "2h05"; the buffer is returned.
+ */
 const char *ls_cli_format_time(double seconds, char buffer[LS_CLI_RATE_ROOM]);
 
 #endif

@@ -89,3 +89,13 @@ const char *ls_cli_format_size(uint64_t bytes, char buffer[LS_CLI_SIZE_ROOM])
     snprintf(buffer, LS_CLI_SIZE_ROOM, "%.1f %s", number, names[unit]);
     return buffer;
 }
+
+const char *ls_cli_format_count(double count, const char *unit, char buffer[LS_CLI_SIZE_ROOM])
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
+    size_t i = 0;
+    for (; count >= 999.95 && i + 1 < sizeof prefixes / sizeof *prefixes; i++)
+        count /= 1000;
+    snprintf(buffer, LS_CLI_SIZE_ROOM, "%.4g %s%s", count, prefixes[i], unit);
+    return buffer;
+}

@@ -23,4 +23,7 @@ enum { LS_CLI_SIZE_ROOM = 16 };
 /* "-", "640 B", "12.5 KiB", "3.1 MiB", "1.2 GiB"; the buffer is returned. */
 const char *ls_cli_format_size(uint64_t bytes, char buffer[LS_CLI_SIZE_ROOM]);
 
+/* "68.5 FLOP", "162.7 MFLOP": by powers of 1000; the buffer is returned. */
+const char *ls_cli_format_count(double count, const char *unit, char buffer[LS_CLI_SIZE_ROOM]);
+
 #endif

@@ -39,9 +39,12 @@ static struct lockstep_time_part sum_of(const struct lockstep_time_layer *layers
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
+/* What takes less than the table shows, or than clocks tell apart, has no speed. */
+static const double least_seconds = 0.5e-6;
+
 static void put_rate(double amount, double seconds, double limit)
 {
-    if (amount > 0 && seconds > 0 && limit > 0)
+    if (amount > 0 && seconds >= least_seconds && limit > 0)
         printf(" %9.1f %6.1f %%", amount / seconds * 1e-9, 100 * amount / seconds / limit);
     else
         printf(" %9s %8s", "-", "-");

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "report/html.h"
 #include "report/page.h"
 #include "report/parting.h"
@@ -222,10 +223,11 @@ static bool differ(const struct ls_page *page, const char *name)
 static void put_value(const struct ls_page *page, const char *name, const char *value)
 {
     const double number = ls_parse_double(value);
+    char text[LS_UNITS_ROOM];
     if (strncmp(name, "memory", 6) == 0 && number > 0)
-        ls_text_format(page->out, "%.1f MiB", number / (1 << 20));
+        ls_text_add(page->out, ls_format_size(text, number));
     else if (strcmp(name, "flops_per_sample") == 0 && number > 0)
-        ls_text_format(page->out, "%.4g MFLOP", number / 1e6);
+        ls_text_add(page->out, ls_format_flops(text, number));
     else if (strncmp(name, "memory", 6) == 0)
         ls_text_add(page->out, "none");
     else

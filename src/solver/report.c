@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "base/units.h"
 #include "data/cache.h"
 #include "engine/ignored.h"
 #include "ir/layer.h"
@@ -143,8 +144,9 @@ static void report_caches(struct ls_trainer *trainer, const struct ls_net *net)
         const struct ls_cache *cache = ls_dataset_cache(dataset);
         if (cache == NULL || cache_is_known(trainer, net, d))
             continue;
-        SAY("Cache of layer '%s': room for %lld records, %.1f MiB%s", net->shapes[d].layer,
-            ll(ls_cache_records(cache)), (double)ls_cache_bytes(cache) / 1048576,
+        char bytes[LS_UNITS_ROOM];
+        SAY("Cache of layer '%s': room for %lld records, %s%s", net->shapes[d].layer,
+            ll(ls_cache_records(cache)), ls_format_size(bytes, (double)ls_cache_bytes(cache)),
             ls_cache_full(cache) ? "; the others are decoded each time" : "");
     }
 }
@@ -227,20 +229,21 @@ static void report_model(struct ls_trainer *trainer)
     const struct ls_plan *plan = ls_net_first_plan(trainer->train);
     struct ls_cost cost;
     ls_graph_cost(plan->graph, &cost);
-    char held[80] = "";
+    char held[80] = "", arena[LS_UNITS_ROOM], flops[LS_UNITS_ROOM];
     if (plan->stashed_bytes > 0)
-        snprintf(held, sizeof held, " and %.1f MiB for each of %d micro-batches",
-                 (double)plan->stashed_bytes / 1048576, trainer->engine->room.slots);
+        snprintf(held, sizeof held, " and %s for each of %d micro-batches",
+                 ls_format_size(arena, (double)plan->stashed_bytes), trainer->engine->room.slots);
     char masked[60] = "";
     if (ls_masks_count(trainer->parameters) > 0)
         snprintf(masked, sizeof masked, ", %lld masked (zero)",
                  ll(ls_masks_count(trainer->parameters)));
-    SAY("Parameters: %lld learned, %lld fixed%s; activations: %.1f MiB a worker%s; to train: %.4g "
-        "MFLOP a sample",
+    SAY("Parameters: %lld learned, %lld fixed%s; activations: %s a worker%s; to train: %s a sample",
         ll(learned), ll(fixed), masked,
-        (double)ls_room_arena(&trainer->engine->room, trainer->workers) / 1048576, held,
-        (cost.forward_flops + cost.backward_data_flops + cost.backward_weights_flops) /
-            (double)plan->graph->samples / 1e6);
+        ls_format_size(arena, (double)ls_room_arena(&trainer->engine->room, trainer->workers)),
+        held,
+        ls_format_flops(
+            flops, (cost.forward_flops + cost.backward_data_flops + cost.backward_weights_flops) /
+                       (double)plan->graph->samples));
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct ls_prepared *prepared = &plan->steps[i].prepared;
         if (prepared->slow)
@@ -255,16 +258,17 @@ enum { SECONDS_GIVEN = 30 }; /* by schedulers, between a signal and the end */
 
 static void report_snapshots(struct ls_trainer *trainer)
 {
-    double megabytes = (double)ls_checkpoint_bytes(trainer) / 1048576;
+    char bytes[LS_UNITS_ROOM], time[LS_UNITS_ROOM];
+    ls_format_size(bytes, (double)ls_checkpoint_bytes(trainer));
     if (ls_fit_takes_snapshots(trainer) && !trainer->forecast.copies)
-        SAY("Training waits while snapshots are written: a copy to write from, %.1f MiB, does not "
-            "fit the limit on memory",
-            megabytes);
+        SAY("Training waits while snapshots are written: a copy to write from, %s, does not fit "
+            "the limit on memory",
+            bytes);
     double seconds = ls_expected_write_time(trainer->prefix, ls_checkpoint_bytes(trainer));
     if (seconds > SECONDS_GIVEN)
-        WARN("a snapshot of %.1f MiB is expected to take about %.0f s here: schedulers give %d s "
-             "between a signal and the end, unless they are told to give more",
-             megabytes, seconds, SECONDS_GIVEN);
+        WARN("a snapshot of %s is expected to take about %s here: schedulers give %d s between a "
+             "signal and the end, unless they are told to give more",
+             bytes, ls_format_seconds(time, seconds), SECONDS_GIVEN);
 }
 
 static void report_precision(struct ls_trainer *trainer)
@@ -321,16 +325,17 @@ static void report_memory(struct ls_trainer *trainer)
             part = plan->recompute_work / plan->work;
         }
     }
+    char all[LS_UNITS_ROOM], most[LS_UNITS_ROOM];
+    ls_format_size(all, (double)total);
+    ls_format_size(most, (double)trainer->memory);
     if (trainer->memory == 0)
-        SAY("Memory: about %.1f MiB in all ('lockstep plan' says for what)",
-            (double)total / 1048576);
+        SAY("Memory: about %s in all ('lockstep plan' says for what)", all);
     else if (recomputations == 0)
-        SAY("Memory: about %.1f MiB in all, of at most %.1f MiB", (double)total / 1048576,
-            (double)trainer->memory / 1048576);
+        SAY("Memory: about %s in all, of at most %s", all, most);
     else
-        SAY("Memory: about %.1f MiB in all, of at most %.1f MiB; %zu steps are recomputed in "
-            "the backward pass, about %.1f %% more work",
-            (double)total / 1048576, (double)trainer->memory / 1048576, recomputations, 100 * part);
+        SAY("Memory: about %s in all, of at most %s; %zu steps are recomputed in the backward "
+            "pass, about %.1f %% more work",
+            all, most, recomputations, 100 * part);
 }
 
 /* Which workers recompute audited micro-batches. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/units.h"
 #include "solver/state.h"
 #include "solver/verify_run.h"
 
@@ -295,10 +296,10 @@ static void report(const struct verification *verification, const struct ls_veri
                                                .seconds = run->trace->seconds,
                                                .same = same,
                                                .library = run->trace->library};
-    char text[1200];
-    snprintf(text, sizeof text, "%s: %s%.16s... after %lld updates, %.1f s", run->name.data,
+    char text[1200], time[LS_UNITS_ROOM];
+    snprintf(text, sizeof text, "%s: %s%.16s... after %lld updates, %s", run->name.data,
              same ? "" : "DIFFERS, ", run->trace->tensors, (long long)run->trace->updates,
-             run->trace->seconds);
+             ls_format_seconds(time, run->trace->seconds));
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_NOTICE, .text = text};
     if (options->callbacks.event != NULL)
         options->callbacks.event(options->callbacks.user, &event);

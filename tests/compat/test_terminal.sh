@@ -72,11 +72,10 @@ on_terminal 80 "TERM=dumb $train"
 wrong="'$LOCKSTEP' trian || true"
 coloured() {
     on_terminal 80 "$2 $wrong"
-    if grep -q "$escape\[1;31mlockstep:$escape\[0m .*$escape\[1;36mhint:$escape\[0m" screen; then
-        [ "$1" = yes ] || fail "'$2': $(cat -v screen)"
-    else
-        [ "$1" = no ] && ! grep -q "$escape" screen || fail "'$2': $(cat -v screen)"
-    fi
+    local found=wrong
+    ! grep -q "$escape\[1;31mlockstep:$escape\[0m .*$escape\[1;36mhint:$escape\[0m" screen || found=yes
+    grep -q "$escape" screen || found=no
+    [ "$found" = "$1" ] || fail "colours with '$2': $(cat -v screen)"
 }
 coloured yes ""
 coloured no NO_COLOR=1
@@ -98,4 +97,31 @@ for stream in terminal file; do
         '^Iteration 999, loss = ' '^Snapshotting to s_iter_1000.safetensors$'
     [ "$(wc -l <log)" -le 6 ] || fail "quiet on a $stream: $(cat log)"
 done
+
+export HOME=$work
+# init asks again where an answer leads nowhere, and takes an end of the input for none.
+for i in $(seq 200); do echo "line $i of a text"; done >text.txt
+ask() {
+    printf '%b' "$1" | timeout 60 script -qec "stty cols 40 rows 24; '$LOCKSTEP' init" /dev/null >screen
+}
+ask 'nowhere\n\n  ~/text.txt \nno/where\nmade\n' 2>&1 || fail "init: $(cat -v screen)"
+grep -q 'nowhere: No such file' screen || fail "init takes a wrong path: $(cat -v screen)"
+[ "$(grep -o 'Path of the data:' screen | wc -l)" = 3 ] || fail "init does not ask again: $(cat -v screen)"
+[ "$(grep -o 'Folder for the definitions:' screen | wc -l)" = 2 ] || fail "init: $(cat -v screen)"
+[ -s made/solver.prototxt ] || fail "init wrote nothing"
+ask 'text.txt\nmade\n\004' && fail "init ends well although a file is there"
+for text in 'nothing is overwritten' 'there is no answer; nothing is written'; do
+    grep -q "$text" screen || fail "init: $(cat -v screen)"
+done
+grep -q '^    pictures with a sub-folder for each' screen || fail "init does not end lines at 40 columns"
+
+# plot --follow waits for a log that is begun anew, and draws anew where the size has changed.
+event() { echo '{"event":"progress","iteration":'"$1"',"data_loss":1,"loss":1,"learning_rate":0.1}'; }
+event 1 >log.json
+{ event 1; event 2; echo '{"event":"end","iteration":2,"iteration_end":2}'; } >again.json
+on_terminal 60 "tty=\$(tty); '$LOCKSTEP' plot --follow log.json & \
+    sleep 0.4; : >log.json; sleep 1.2; stty cols 40 <\$tty; cat again.json >log.json; wait \$!"
+grep -q 'waiting: log.json: the log is empty' screen || fail "plot does not wait: $(cat -v screen)"
+grep -q "$escape\[H$escape\[2J" screen || fail "plot does not draw anew: $(cat -v screen)"
+tail -n 2 screen | grep -q 'log.json  1' || fail "plot does not draw the new log: $(cat -v screen)"
 finish

@@ -15,7 +15,7 @@ printf 'To be, or not to be:\nthat is the question.\n\nnaïve 漢字 😀\r\nlas
 size=$(stat -c %s input.txt)
 
 # ---- Files of ids and back ------------------------------------------------------------------------
-expect 0 '^1 files, 68 bytes, 60 characters$' '^[0-9]+ tokens: ' '^Wrote ids.bin$' '^ids are of type U16$' -- \
+expect 0 '^1 files, 68 B, 60 characters$' '^[0-9]+ tokens: ' '^Wrote ids.bin$' '^ids are of type U16$' -- \
     "$LOCKSTEP" tokenize --tokenizer "$gpt2" -o ids.bin input.txt
 [ "$size" = 68 ] || fail "the input has $size bytes"
 tokens=$(($(stat -c %s ids.bin) / 2))

@@ -38,8 +38,8 @@ static void test_verify(void **state)
     fake.event_count = 1;
     assert_int_equal(RUN("verify", "--solver", "s", "--workers", "1,2,8", "--iterations", "20"), 0);
     assert_string_equal(fake.calls, "load(s) verify(-|-|1w2w8w1rs|0|0|20) ");
-    assert_non_null(strstr(out, "2\n\n  seconds  SHA-256 of the last snapshot's tensors"));
-    assert_non_null(strstr(out, "     1.50  abc "));
+    assert_non_null(strstr(out, "2\n\n     time  SHA-256 of the last snapshot's tensors"));
+    assert_non_null(strstr(out, "    1.5 s  abc "));
     assert_non_null(strstr(out, "  2 workers\nVerified: 3 trainings of 20 updates compute the same "
                                 "bytes.\n"));
     fake_reset();
@@ -115,9 +115,8 @@ static void test_tokenize(void **state)
                          "--documents", "lines", "--separator", "<s>", "--special", "a", "-"),
                      0);
     assert_string_equal(fake.calls, "tokenize(t|o.bin|-|lines|<s>|-|0.9|0|1|0|0|a|-) ");
-    assert_non_null(strstr(out,
-                           "2 lines, 100 bytes, 90 characters\n40 tokens: 2.5 bytes each, 30 of "
-                           "1000 ids occur, 1 unknown\n"));
+    assert_non_null(strstr(out, "2 lines, 100 B, 90 characters\n40 tokens: 2.5 bytes each, 30 of "
+                                "1000 ids occur, 1 unknown\n"));
     assert_non_null(strstr(out, "Wrote 36 tokens to train with and 4 to test with\n"
                                 "ids are of type U16\n"));
     fake_reset();
@@ -165,9 +164,8 @@ static void test_show(void **state)
     (void)state;
     assert_int_equal(RUN("show", "a", "b"), 0);
     assert_string_equal(fake.calls, "show(a|-1) show(b|-1) ");
-    assert_ptr_equal(strstr(out,
-                            "a: a database\n  records: 2\n  classes: cat ... (2 lines, 7 bytes; "
-                            "--full shows them)\n  tensor"),
+    assert_ptr_equal(strstr(out, "a: a database\n  records: 2\n  classes: cat ... (2 lines, 7 B; "
+                                 "--full shows them)\n  tensor"),
                      out);
     assert_non_null(strstr(out, "\n  conv.weight            3x2            F32         0      0.5 "
                                 "       0        0  1 NOT FINITE\n"));
