@@ -9,12 +9,13 @@ every member: python/tests compares that with what ctypes makes of the same stru
 
 The headers keep to few forms (structs without unions or bit-fields, enums, functions behind
 LOCKSTEP_API, callbacks with a `user`), and only those are read: anything else is an error, not
-something that is left out.
+something that is left out. OUTPUT may be there only if it was made by this program.
 SPDX-License-Identifier: BSD-2-Clause"""
 import os
 import re
 import sys
 
+MARK = "Made from include/lockstep by tools/python_declarations.py."
 # plugin.h is for plugins, which are written in C; the others are what lockstep.h includes.
 LEFT_OUT = {"plugin.h", "lockstep.h"}
 NUMBERS = {
@@ -225,7 +226,7 @@ def read_headers(folder):
 
 
 def write_python(headers, out):
-    out('"""The C interface of Lockstep. Made from include/lockstep by tools/python_declarations.py."""')
+    out(f'"""The C interface of Lockstep. {MARK}"""')
     names = sorted(set(NUMBERS.values()) | {"c_char_p", "c_void_p"})
     out(f"from ctypes import (CFUNCTYPE, POINTER, Structure, {', '.join(names)})")
     out("")
@@ -254,6 +255,7 @@ def write_python(headers, out):
 
 
 def write_layout(headers, out):
+    out(f"/* {MARK} */")
     out("#include <stddef.h>\n#include <stdio.h>\n#include \"lockstep/lockstep.h\"\n")
     out("int main(void)\n{")
     for tag, members in headers.declared():
@@ -266,6 +268,20 @@ def write_layout(headers, out):
     out("    return 0;\n}")
 
 
+def write(path, text):
+    """Writes a file as a whole, over none but its own."""
+    if os.path.lexists(path):
+        if not os.path.isfile(path) or os.path.islink(path):
+            sys.exit(f"python_declarations: {path} is no file")
+        with open(path, "rb") as file:
+            head = file.read(200)
+        if head and MARK.encode() not in head:
+            sys.exit(f"python_declarations: {path} was not made by this program, and stays as it is")
+    with open(path + ".tmp", "x", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(path + ".tmp", path)
+
+
 def main(arguments):
     layout = "--layout" in arguments
     paths = [a for a in arguments if a != "--layout"]
@@ -275,8 +291,7 @@ def main(arguments):
     headers = read_headers(os.path.join(root, "include", "lockstep"))
     lines = []
     (write_layout if layout else write_python)(headers, lines.append)
-    with open(paths[0], "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+    write(paths[0], "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -26,10 +26,16 @@ def make(count, seed):
     return {"point": point.astype(numpy.float32), "label": label}
 
 
-result = lockstep.train(os.path.join(FOLDER, "spirals_solver.prototxt"), data=make(3000, 1),
-                        test_data=make(500, 2), snapshot_prefix="spirals", overwrite=True,
-                        on_event=LiveCurves())
-net = lockstep.Net(os.path.join(FOLDER, "spirals.prototxt"), result.snapshot)
-new = make(5, 3)
-print("new points are of", net.predict(new["point"]).argmax(1), "and were", new["label"])
-print("accuracy", round(result["accuracy"], 3))
+def main():
+    """Trains, and asks the net about points that it has not seen."""
+    result = lockstep.train(os.path.join(FOLDER, "spirals_solver.prototxt"), data=make(3000, 1),
+                            test_data=make(500, 2), snapshot_prefix="spirals", overwrite=True,
+                            on_event=LiveCurves())
+    net = lockstep.Net(os.path.join(FOLDER, "spirals.prototxt"), result.snapshot)
+    new = make(5, 3)
+    print("new points are of", net.predict(new["point"]).argmax(1), "and were", new["label"])
+    print("accuracy", round(result["accuracy"], 3))
+
+
+if __name__ == "__main__":
+    main()

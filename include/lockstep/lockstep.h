@@ -10,6 +10,9 @@
  *     failure in its last argument, which may be NULL. Nothing is printed; nothing exits.
  *   - Objects are made by `..._load`, `..._create` or `..._new` and released by the `..._free` of
  *     the same name, which accepts NULL. On failure the result is set to NULL.
+ *   - Pointers that a caller hands in are valid, and not NULL where no comment says that they may
+ *     be. Paths, weights, solvers and options that are NULL are LOCKSTEP_USAGE where something is
+ *     loaded or created. Elsewhere they are not checked, and objects that were freed never are.
  *   - Strings are UTF-8, NUL-terminated, and belong to the object that returned them.
  *   - An object is used by one thread at a time; different objects are independent.
  *   - What the calling thread has set (rounding, floating-point traps, denormals, OpenMP's threads,

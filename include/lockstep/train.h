@@ -56,6 +56,11 @@ struct lockstep_train_options {
      * all ranks. NULL: none. All ranks say the same. No result depends on it. */
     const char *trace;
     uint64_t trace_limit; /* bytes that each rank remembers for it at most; 0: 16 MiB */
+    /* Blobs of the train net and their gradients are kept for lockstep_trainer_read_blob: all of
+     * those of an update, copied as they are computed. Not with a job or a limit on memory. No
+     * result depends on it. */
+    int blobs;
+    int data_gradients; /* with `blobs`: the first tops of data layers have gradients, too */
 };
 /* Fills in the defaults. */
 LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);
@@ -154,6 +159,34 @@ LOCKSTEP_API int lockstep_trainer_write_parameter(struct lockstep_trainer *train
 LOCKSTEP_API int lockstep_trainer_read_gradient(const struct lockstep_trainer *trainer,
                                                 size_t index, float *data, size_t size,
                                                 struct lockstep_error *error);
+
+/* The forward and the backward pass of the update that comes next, without the update: its loss,
+ * its gradients and, with options.blobs, its blobs can be read then. Weights, moving averages and
+ * the iteration stay, and the update takes the same data. Not with a job (LOCKSTEP_USAGE). */
+LOCKSTEP_API int lockstep_trainer_gradients(struct lockstep_trainer *trainer,
+                                            struct lockstep_error *error);
+
+/* Blobs of the train net, in its order, with options.blobs (else there are none): those that belong
+ * to samples, and figures (losses, accuracies). A blob that several layers write one after the
+ * other, in place, is what the last of them leaves. A layer that is computed in one with the next
+ * may have no blob that is ever written: it is not among them. */
+LOCKSTEP_API size_t lockstep_trainer_blob_count(const struct lockstep_trainer *trainer);
+LOCKSTEP_API const char *lockstep_trainer_blob_name(const struct lockstep_trainer *trainer,
+                                                    size_t index); /* NULL: there is none */
+/* Its extents for all samples of an update (iter_size batches one behind the other, along the axis
+ * of samples); returns how many there are: 0 for one number. */
+LOCKSTEP_API int lockstep_trainer_blob_shape(const struct lockstep_trainer *trainer, size_t index,
+                                             int64_t extent[LOCKSTEP_AXES_MAX]);
+/* Whether it has a gradient: the loss depends on it, and the backward pass comes to it (to data it
+ * does with options.data_gradients). */
+LOCKSTEP_API int lockstep_trainer_blob_has_gradient(const struct lockstep_trainer *trainer,
+                                                    size_t index);
+/* Copies what the last update has computed (or lockstep_trainer_gradients): a blob or, with
+ * `gradient`, the gradient of the update's data loss with respect to it. `size` is the number of
+ * its elements (else LOCKSTEP_USAGE, as before the first update). */
+LOCKSTEP_API int lockstep_trainer_read_blob(const struct lockstep_trainer *trainer, size_t index,
+                                            int gradient, float *data, size_t size,
+                                            struct lockstep_error *error);
 
 /* Verification: whether this training keeps the promise. It is run in several forms that must not
  * matter, one after the other: each number of workers with each number of ranks (threads of this

@@ -4,12 +4,13 @@
     result = lockstep.train("solver.prototxt", workers=8)
 
 docs/python.md has more. SPDX-License-Identifier: BSD-2-Clause"""
-from . import errors, events, structure
+from . import errors, events, job, structure
 from ._library import decode as _decode, library as _c
 from .arrays import Tensor
 from .errors import (DataError, DefinitionError, DifferentError, DivergedError, InternalError,
                      LockstepError, LostError, Problem, ResourceError, StoppedError, UsageError,
                      WeightsError)
+from .job import Job
 from .net import Blob, Net, TestResult
 from .parameters import Arrays
 from .training import Result, Solver, Trainer, train
@@ -28,6 +29,6 @@ def default_workers() -> int:
 
 
 __all__ = ["Arrays", "Blob", "DataError", "DefinitionError", "DifferentError", "DivergedError",
-           "InternalError", "LockstepError", "LostError", "Net", "Problem", "ResourceError", "Result",
+           "InternalError", "Job", "LockstepError", "LostError", "Net", "Problem", "ResourceError", "Result",
            "Solver", "StoppedError", "Tensor", "TestResult", "Trainer", "UsageError", "WeightsError",
-           "build_info", "default_workers", "errors", "events", "structure", "train"]
+           "build_info", "default_workers", "errors", "events", "job", "structure", "train"]

@@ -4,13 +4,20 @@ The library calls back on the thread that called it. An exception of a callback 
 C: it is kept, the library is asked to stop (with a snapshot), and it is raised when the call
 returns. Python's own handler of Ctrl-C would raise in whichever callback comes next, where ctypes
 would only print it; so another one stands in for it meanwhile, which notes that it was pressed.
+A program that ends while another of its threads trains (a daemon's: it waits for all others) stops
+that first, with a snapshot: its callbacks could not run any more.
 SPDX-License-Identifier: BSD-2-Clause"""
+import atexit
+import os
 import signal
 import threading
+import weakref
 from types import FrameType, TracebackType
 from typing import Any, Callable, List, Optional, Type
 
 from . import _declarations as c
+from ._library import callback_type
+from ._observers import Observers
 from .events import Event, make_event
 
 Listener = Callable[[Event], Any]
@@ -21,14 +28,16 @@ class Calls:
 
     def __init__(self) -> None:
         self.listeners: List[Listener] = []
+        self.observers = Observers()  # what gets events as the library has them
         self._raised: Optional[BaseException] = None
         self._interrupted = False
         self._request = c.LOCKSTEP_GO_ON
         self.last_interrupted = False  # whether Ctrl-C ended the last call
+        self.ended = threading.Event()  # no call is under way
+        self.ended.set()
         # The library keeps their addresses: they live as long as this object.
-        kinds = dict(c.lockstep_callbacks._fields_)
-        self._event = kinds["event"](self._on_event)
-        self._poll = kinds["poll"](self._on_poll)
+        self._event = callback_type(c.lockstep_callbacks, "event")(self._on_event)
+        self._poll = callback_type(c.lockstep_callbacks, "poll")(self._on_poll)
 
     def struct(self) -> Any:
         """For the options of a trainer."""
@@ -37,11 +46,13 @@ class Calls:
     # ---- Called by the library ----
 
     def _on_event(self, _user: Any, event: Any) -> None:
-        if self.listeners and self._raised is None:
+        if self._raised is None:
             try:
+                self.observers.event(event.contents)
                 made = make_event(event.contents)
-                for listener in self.listeners if made is not None else ():
-                    listener(made)
+                if made is not None:
+                    for listener in self.listeners:
+                        listener(made)
             except BaseException as raised:  # pylint: disable=broad-except
                 self._raised = raised
 
@@ -68,6 +79,8 @@ class Calls:
 
     def __enter__(self) -> "Calls":
         self._raised, self._interrupted = None, False
+        self.ended.clear()
+        _under_way.add(self)
         self._handler: Any = None
         if threading.current_thread() is threading.main_thread():
             handler = signal.getsignal(signal.SIGINT)
@@ -80,6 +93,8 @@ class Calls:
                  trace: Optional[TracebackType]) -> None:
         """Raises what a callback raised, or KeyboardInterrupt, in place of the library's own
         failure, which followed from it."""
+        _under_way.discard(self)
+        self.ended.set()
         if self._handler is not None:
             signal.signal(signal.SIGINT, self._handler)
         raised, self._raised = self._raised, None
@@ -90,3 +105,16 @@ class Calls:
             raise raised
         if interrupted:
             raise KeyboardInterrupt
+
+
+_under_way: "weakref.WeakSet[Calls]" = weakref.WeakSet()
+_process = os.getpid()
+
+
+def _stop_all() -> None:
+    for calls in list(_under_way) if os.getpid() == _process else ():
+        calls.ask(c.LOCKSTEP_SNAPSHOT_AND_STOP)
+        calls.ended.wait()
+
+
+atexit.register(_stop_all)

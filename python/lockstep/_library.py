@@ -61,6 +61,11 @@ def decode(data: Optional[bytes]) -> str:
     return os.fsdecode(data) if data is not None else ""
 
 
+def callback_type(struct: Any, member: str) -> Any:
+    """The type of a struct's member that is a function."""
+    return dict(struct._fields_)[member]
+
+
 def strings(items: Iterable[Any]) -> "ctypes.Array[ctypes.c_char_p]":
     """A list of strings as C has it."""
     made = [encode(item) for item in items]
@@ -100,21 +105,27 @@ def create(name: str, *arguments: Any) -> ctypes.c_void_p:
 
 
 class Handle:
-    """An object of the library's, which is freed with this one."""
+    """An object of the library's, which is freed with this one. It belongs to the process that made
+    it: a child has none of its threads, so that it can neither use nor free it."""
 
     def __init__(self, made: ctypes.c_void_p, free: str) -> None:
         self._made: Optional[ctypes.c_void_p] = made
         self._free = getattr(library, free)
+        self._process = os.getpid()
 
     def get(self, what: str) -> ctypes.c_void_p:
         """The pointer; a ValueError once it was closed."""
         if self._made is None:
             raise ValueError(f"this {what} is closed")
+        if self._process != os.getpid():
+            raise RuntimeError(f"this {what} belongs to the process that this one was forked from: "
+                               "make another one here")
         return self._made
 
     def close(self) -> None:
+        """Frees it; nothing to do once that was done."""
         made, self._made = self._made, None
-        if made is not None:
+        if made is not None and self._process == os.getpid():
             self._free(made)
 
     def __del__(self) -> None:

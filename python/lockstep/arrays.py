@@ -5,12 +5,13 @@ which have the buffer protocol's memoryview, NumPy's array interface and DLPack 
 and others), all of them without a copy.
 SPDX-License-Identifier: BSD-2-Clause"""
 import ctypes
-from typing import Any, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
+numpy: Any
 try:
     import numpy
 except ImportError:
-    numpy = None  # type: ignore[assignment]
+    numpy = None
 
 Shape = Tuple[int, ...]
 _CPU = (1, 0)  # DLPack: kDLCPU, device 0
@@ -44,16 +45,14 @@ _DLManagedTensor._fields_ = [("dl_tensor", _DLTensor), ("manager_ctx", ctypes.c_
                              ("deleter", _Deleter)]
 _Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _NAME = b"dltensor"  # lives as long as every capsule
-_lent: dict = {}  # by address of the managed tensor: what must live until its taker lets go
+_lent: Dict[int, Any] = {}  # by address of the managed tensor: what must live until its taker lets go
 
 
-@_Deleter
-def _delete(managed: Any) -> None:
+def _delete_lent(managed: Any) -> None:
     _lent.pop(ctypes.addressof(managed.contents), None)
 
 
-@_Destructor
-def _destroy(capsule: int) -> None:
+def _destroy_capsule(capsule: int) -> None:
     """Of a capsule that nobody has taken (a taker renames it)."""
     api = ctypes.pythonapi
     valid = api.PyCapsule_IsValid
@@ -62,6 +61,10 @@ def _destroy(capsule: int) -> None:
         pointer = api.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p)
         _lent.pop(pointer(capsule, _NAME), None)
+
+
+_delete = _Deleter(_delete_lent)
+_destroy = _Destructor(_destroy_capsule)
 
 
 class Tensor:
@@ -88,7 +91,7 @@ class Tensor:
         """For a call of the library."""
         return ctypes.cast(self._memory, ctypes.POINTER(ctypes.c_float))
 
-    def memoryview(self) -> memoryview:
+    def memoryview(self) -> Any:
         """The numbers, to read and to write; of one axis where there is none."""
         view = memoryview(self._memory).cast("B")[:4 * self.size]
         return view.cast("f", self.shape) if self.shape and self.size else view.cast("f")
@@ -110,7 +113,7 @@ class Tensor:
         return float(self._memory[0])
 
     @property
-    def __array_interface__(self) -> dict:
+    def __array_interface__(self) -> Dict[str, Any]:
         return {"shape": self.shape, "typestr": "<f4", "version": 3,
                 "data": (ctypes.addressof(self._memory), False)}
 
@@ -181,16 +184,17 @@ def to_tensor(values: Any) -> Tensor:
             array = array.copy()
         if array.size == 0:
             return Tensor(shape)
-        memory = (ctypes.c_float * array.size).from_buffer(array.reshape(-1))
-        return Tensor(shape, memory)
+        return Tensor(shape, (ctypes.c_float * array.size).from_buffer(
+            memoryview(array.reshape(-1))))
     if isinstance(values, (list, tuple, int, float)):
         extents: List[int] = []
         numbers: List[float] = []
         _flatten(values, extents, 0, numbers)
         made = Tensor(extents)
-        made._memory[:len(numbers)] = numbers
+        memory: Any = made._memory
+        memory[:len(numbers)] = numbers
         return made
-    view = memoryview(values)
+    view: Any = memoryview(values)
     if view.format not in ("f", "<f", "=f") or not view.c_contiguous:
         raise TypeError("without NumPy, numbers are fp32 ('f') in C order: format "
                         f"'{view.format}' is not")

@@ -4,7 +4,7 @@ import ctypes
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from . import _declarations as c
-from ._library import encode
+from ._library import callback_type, encode
 from .arrays import Tensor, numpy, to_tensor
 
 _TYPES = {"f4", "f8", "f2", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}
@@ -88,7 +88,7 @@ class Given:
                 return 1
             return 0
 
-        self._kept = dict(c.lockstep_array._fields_)["read"](read)
+        self._kept = callback_type(c.lockstep_array, "read")(read)
         self.struct.read = self._kept
 
 

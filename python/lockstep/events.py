@@ -8,7 +8,7 @@ from . import _declarations as c
 from ._library import decode
 
 __all__ = ["Event", "Start", "Warned", "Notice", "Update", "Display", "Tested", "Written", "Ended",
-           "Run", "Audited", "Hashed", "Output"]
+           "Run", "Audited", "Hashed", "Statistics", "ParameterStatistics", "Histogram", "Output"]
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,37 @@ class Hashed(Event):
     chain_begin: int = 0
 
 
+@dataclass(frozen=True)
+class Histogram:
+    """counts[i] numbers are from edges[i] to below edges[i + 1]."""
+
+    edges: Tuple[float, ...]
+    counts: Tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ParameterStatistics:
+    """Of a parameter that is trained; norms are L2."""
+
+    name: str
+    size: int
+    weight_norm: float
+    gradient_norm: float
+    update_norm: float
+    weights: Histogram
+    gradient: Histogram
+
+
+@dataclass(frozen=True)
+class Statistics(Event):
+    """Behind a Display, where statistics are wanted. The norms are those of all parameters."""
+
+    parameters: Tuple[ParameterStatistics, ...] = ()
+    weight_norm: float = 0.0
+    gradient_norm: float = 0.0
+    update_norm: float = 0.0
+
+
 def outputs_of(items: Any, count: int) -> Dict[str, Output]:
     """Outputs of the library's, in its order."""
     found = {}
@@ -171,6 +202,20 @@ def _hashed(e: Any, now: int, end: int) -> Event:
     return Hashed(now, end, decode(e.text), e.weights_hash, e.chain, e.chain_begin)
 
 
+def _histogram(h: Any) -> Histogram:
+    return Histogram(tuple(h.edges[:h.count + 1]), tuple(h.counts[:h.count]))
+
+
+def _statistics(e: Any, now: int, end: int) -> Event:
+    found = e.statistics.contents
+    items = [found.parameters[i] for i in range(found.parameter_count)]
+    return Statistics(
+        now, end, tuple(ParameterStatistics(decode(p.name), p.size, p.weight_norm, p.gradient_norm,
+                                            p.update_norm, _histogram(p.weights),
+                                            _histogram(p.gradient)) for p in items),
+        found.weight_norm, found.gradient_norm, found.update_norm)
+
+
 _MAKERS: Dict[int, Callable[[Any, int, int], Event]] = {
     c.LOCKSTEP_EVENT_START: _text(Start),
     c.LOCKSTEP_EVENT_WARNING: _text(Warned),
@@ -184,6 +229,7 @@ _MAKERS: Dict[int, Callable[[Any, int, int], Event]] = {
     c.LOCKSTEP_EVENT_AUDIT: lambda e, now, end: Audited(now, end, decode(e.text),
                                                         _members(e.audit)),
     c.LOCKSTEP_EVENT_HASH: _hashed,
+    c.LOCKSTEP_EVENT_STATISTICS: _statistics,
 }
 
 

@@ -64,8 +64,8 @@ def svg(curves: Dict[str, Points], width: int = 480, height: int = 200) -> str:
         parts.append(f'<polyline points="{places}" fill="none" stroke="{color}" '
                      'stroke-width="1.5"/>')
         if len(points) == 1:
-            x, y = places.split(",")
-            parts.append(f'<circle cx="{x}" cy="{y}" r="2.5" fill="{color}"/>')
+            across, down = places.split(",")
+            parts.append(f'<circle cx="{across}" cy="{down}" r="2.5" fill="{color}"/>')
         parts.append(f'<text x="{at:.0f}" y="{tall + 42}" fill="{color}">{html.escape(name)}'
                      "</text>")
         at += 20 + 7 * len(name)

@@ -9,11 +9,13 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 from . import _declarations as c
 from ._calls import Calls, Listener
-from ._library import Handle, create, decode, encode, library, status_of, strings
+from ._library import Handle, callback_type, create, decode, encode, library, status_of, strings
+from ._observers import Log, Report, Writer
 from .data import Given, named
-from .errors import LockstepError
+from .errors import LockstepError, make_error
 from .events import Display, Event, Output, Tested, Update, Written, outputs_of
-from .parameters import Arrays
+from .job import Job, current
+from .parameters import Arrays, Blobs
 
 Path = Union[str, "os.PathLike[str]"]
 Settings = Union[None, Mapping[str, Any], Iterable[str]]
@@ -62,7 +64,20 @@ class Solver:
 
     @property
     def pointer(self) -> ctypes.c_void_p:
+        """For calls of the library."""
         return self._handle.get("solver")
+
+    def text(self) -> str:
+        """The definition that snapshots carry: the solver with its train net inside of it."""
+        error = library.lockstep_error_new()
+        try:
+            text = library.lockstep_solver_text(self.pointer, error)
+            if text is None:
+                raise make_error(library.lockstep_error_status(error),
+                                 decode(library.lockstep_error_text(error)))
+            return decode(text)
+        finally:
+            library.lockstep_error_free(error)
 
     def use_dummy_data(self, inputs: Iterable[str] = (), *, all: bool = False,
                        tell: Optional[Callable[[str], Any]] = None) -> None:
@@ -75,7 +90,7 @@ class Solver:
         kept = strings(items)
         options.inputs = ctypes.cast(kept, type(options.inputs))
         options.input_count, options.all = len(items), int(all)
-        callback = dict(options._fields_)["tell"](lambda _user, line: told.append(decode(line)))
+        callback = callback_type(options, "tell")(lambda _user, line: told.append(decode(line)))
         options.tell = callback
         status_of("lockstep_solver_use_dummy_data", self.pointer, ctypes.byref(options))
         for line in told if tell is not None else ():
@@ -108,32 +123,54 @@ class Trainer:
         print(trainer.loss, trainer.parameters["conv1.weight"].mean())
 
     solver: a solver prototxt, or a Solver; set, arrays, data and test_data are for the former, as
-    Solver takes them. workers: 0 for one a
-    core; the trained bits do not depend on it. weights: files to start from. resume: a snapshot, or
-    "auto". on_event: called with every event (lockstep.events); a callback that raises stops the
-    training, and what it raised is raised again. The other options are those of struct
-    lockstep_train_options in lockstep/train.h.
+    Solver takes them. workers: 0 for one a core; the trained bits do not depend on it. weights:
+    files to start from. resume: a snapshot, or "auto". on_event: called with every event
+    (lockstep.events); a callback that raises stops the training, and what it raised is raised
+    again.
+
+    What is written beside snapshots, as `lockstep train` writes it: log_json, a file of events;
+    statistics of parameters with each display; report, a folder with a page; tensorboard, a folder
+    of event files; metrics, a file for Prometheus; trace, a file for Perfetto. What of these cannot
+    be written any more is a RuntimeWarning, and the training goes on.
+
+    blobs: what the train net computes can be looked at (blobs, blob_gradients); data_gradients:
+    that includes gradients of the data. job: the Job that
+    this process is a rank of; True: that of mpirun, where it has started the process; None: the
+    process trains alone. The other options are those of struct lockstep_train_options in
+    lockstep/train.h.
 
     One thread at a time uses a trainer; other threads of the program go on meanwhile."""
 
     def __init__(self, solver: Union[Path, Solver], *, set: Settings = None,
                  arrays: Optional[Mapping[str, Any]] = None, data: Any = None,
-                 test_data: Any = None, workers: int = 0, weights: Optional[Path] = None, map: Optional[Path] = None,
-                 resume: Optional[Path] = None, snapshot_prefix: Optional[Path] = None,
-                 memory: int = 0, isa: Optional[str] = None, device: Optional[str] = None,
-                 audit: float = 0.0, overwrite: bool = False, snapshot_required: bool = False,
-                 allow_other_numerics: bool = False,
+                 test_data: Any = None, workers: int = 0, weights: Optional[Path] = None,
+                 map: Optional[Path] = None, resume: Optional[Path] = None,
+                 snapshot_prefix: Optional[Path] = None, memory: int = 0,
+                 isa: Optional[str] = None, device: Optional[str] = None, audit: float = 0.0,
+                 overwrite: bool = False, snapshot_required: bool = False,
+                 allow_other_numerics: bool = False, statistics: bool = False,
+                 log_json: Optional[Path] = None, report: Optional[Path] = None,
+                 tensorboard: Optional[Path] = None, metrics: Optional[Path] = None,
+                 trace: Optional[Path] = None, trace_limit: int = 0, blobs: bool = False,
+                 data_gradients: bool = False, job: Union[None, bool, Job] = True,
                  on_event: Union[None, Listener, Iterable[Listener]] = None) -> None:
         if not isinstance(solver, Solver):
             solver = Solver(solver, set=set, arrays=arrays, data=data, test_data=test_data)
         elif any(given is not None for given in (set, arrays, data, test_data)):
             raise TypeError("set, arrays and data are for a solver that is read here: give them to "
                             "Solver()")
+        self._handle: Optional[Handle] = None
+        if trace_limit and trace is None:
+            raise ValueError("trace_limit is for a trace: name its file")
         self.solver = solver
         self._calls = Calls()
+        self._job = current() if job is True else job or None
+        if self._job is None or self._job.rank == 0:
+            self._observe(log_json, report, tensorboard, metrics)
         self._tests: Dict[int, Dict[str, Output]] = {}
         self._history: List[Update] = []
         self._snapshot: Optional[str] = None
+        self._computed = -1  # the iteration whose gradients compute_gradients() has found
         self.add_listener(self._note)
         for listener in (on_event,) if callable(on_event) else on_event or ():
             self.add_listener(listener)
@@ -145,6 +182,12 @@ class Trainer:
         options.resume, options.snapshot_prefix = encode(resume), encode(snapshot_prefix)
         options.overwrite, options.snapshot_required = int(overwrite), int(snapshot_required)
         options.allow_other_numerics = int(allow_other_numerics)
+        options.statistics = int(statistics or report is not None or tensorboard is not None)
+        options.trace, options.trace_limit = encode(trace), trace_limit
+        options.blobs, options.data_gradients = int(blobs), int(data_gradients)
+        if self._job is not None:
+            options.job = self._job.pointer
+            self._job.add_user(self)
         options.callbacks = self._calls.struct()
         with self._guard():
             self._handle = Handle(create("lockstep_trainer_create", solver.pointer,
@@ -152,9 +195,24 @@ class Trainer:
         self._parameters = Arrays("lockstep_trainer", self._get, "lockstep_trainer_read_parameter",
                                   "lockstep_trainer_write_parameter")
         self._gradients = Arrays("lockstep_trainer", self._get, "lockstep_trainer_read_gradient")
+        self._blobs = Blobs(self._get, gradient=False)
+        self._blob_gradients = Blobs(self._get, gradient=True)
 
     def _get(self) -> ctypes.c_void_p:
+        if self._handle is None:
+            raise ValueError("this trainer was not made")
         return self._handle.get("trainer")
+
+    def _observe(self, log_json: Optional[Path], report: Optional[Path],
+                 tensorboard: Optional[Path], metrics: Optional[Path]) -> None:
+        add = self._calls.observers.add
+        if log_json is not None:
+            add(Log(log_json))
+        if report is not None:
+            add(Report(report, self.solver.path, self.solver.text().encode()))
+        for kind, path in (("tensorboard", tensorboard), ("metrics", metrics)):
+            if path is not None:
+                add(Writer(kind, path))
 
     @contextlib.contextmanager
     def _guard(self) -> Iterator[None]:
@@ -214,6 +272,14 @@ class Trainer:
         """Ends run() after the update at hand, with a snapshot. For callbacks and other threads."""
         self._calls.ask(c.LOCKSTEP_SNAPSHOT_AND_STOP)
 
+    def compute_gradients(self) -> float:
+        """The forward and the backward pass of the update that comes next, without the update: the
+        loss. gradients, blobs and blob_gradients are of it then; the update takes the same data."""
+        with self._guard():
+            status_of("lockstep_trainer_gradients", self._get())
+        self._computed = self.iteration
+        return self.loss
+
     def evaluate(self, index: int = 0) -> Dict[str, Output]:
         """Runs test net `index` over its data: its outputs by name."""
         outputs = ctypes.POINTER(c.lockstep_output)()
@@ -244,6 +310,11 @@ class Trainer:
         return float(library.lockstep_trainer_loss(self._get()))
 
     @property
+    def has_gradients(self) -> bool:
+        """Whether gradients of this iteration's batch were computed, by compute_gradients()."""
+        return self._computed == self.iteration
+
+    @property
     def test_count(self) -> int:
         """Test nets."""
         return int(library.lockstep_trainer_test_count(self._get()))
@@ -259,6 +330,17 @@ class Trainer:
         decay."""
         return self._gradients
 
+    @property
+    def blobs(self) -> Blobs:
+        """What the train net has computed in the last update, by the names of its blobs: arrays for
+        all of the update's samples, losses and accuracies. For a trainer with blobs=True."""
+        return self._blobs
+
+    @property
+    def blob_gradients(self) -> Blobs:
+        """The gradients of the last update's data loss with respect to blobs."""
+        return self._blob_gradients
+
     def hash(self) -> int:
         """Of all weights as they are now: the same for the same bits."""
         value = ctypes.c_uint64()
@@ -273,8 +355,16 @@ class Trainer:
     # ---- Its end ----
 
     def close(self) -> None:
-        """Frees its memory and its threads. Also done when nothing refers to it any more."""
-        self._handle.close()
+        """Frees its memory and its threads, and ends what it writes. Also done when nothing refers
+        to it any more."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.close()
+        self._calls.observers.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.close()
 
     def __enter__(self) -> "Trainer":
         return self

@@ -94,14 +94,16 @@ class Scripts(Case):
         for what in (lambda: caffe.Classifier, lambda: caffe.nothing, lambda: net.backward(),
                      lambda: net.blobs["conv"].diff, lambda: net.params["ip"][0].diff,
                      lambda: net.blobs["conv"].reshape(1), lambda: net.forward(start="conv"),
-                     lambda: solver.net.blobs["conv"].data, lambda: solver.apply_update(),
-                     lambda: solver.net.forward(), lambda: caffe.io.array_to_datum):
+                     lambda: solver.net.layers, lambda: solver.apply_update(),
+                     lambda: caffe.io.array_to_datum):
             with self.assertRaises(AttributeError):
                 what()
         with self.assertRaises(ValueError):
             caffe.Net("deploy.prototxt", caffe.TRAIN)
         with self.assertRaises(ValueError):
             net.blobs["ip"].data  # before forward()
+        with self.assertRaises(ValueError):
+            solver.net.blobs["conv"].data  # the same
 
     def test_seeds(self):
         caffe.set_random_seed(7)

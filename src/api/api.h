@@ -35,6 +35,9 @@ struct lockstep_trainer {
 /* The part of a caller's error that the inside fills; cleared. NULL for NULL. */
 struct ls_error *ls_api_error(struct lockstep_error *error);
 
+/* Fails where an argument that must be there is NULL; `what` is its name. */
+int ls_api_require(const void *argument, const char *what, struct ls_error *error);
+
 /* Forgets the arrays of a solver that nothing is made of any more. */
 void ls_api_forget_arrays(const struct lockstep_solver *solver);
 

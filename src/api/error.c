@@ -12,6 +12,13 @@
 #include "ops/devices.h"
 #include "text/characters.h"
 
+int ls_api_require(const void *argument, const char *what, struct ls_error *error)
+{
+    if (argument != NULL)
+        return 0;
+    return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL, "the argument '%s' is NULL", what);
+}
+
 struct lockstep_error *lockstep_error_new(void)
 {
     return ls_alloc(1, sizeof(struct lockstep_error));

@@ -32,6 +32,7 @@ int lockstep_show(const char *path, const struct lockstep_show_options *options,
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     struct lockstep_show_options mine;
+    LS_TRY(ls_api_require(path, "path", inner));
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_show_options_init", inner));
     return ls_show(path, &mine, inner);
 }

@@ -149,6 +149,8 @@ int lockstep_generator_load(const char *path, const char *weights,
     struct ls_error *inner = ls_api_error(error);
     struct lockstep_generator_options mine;
     *out = NULL;
+    LS_TRY(ls_api_require(path, "path", inner));
+    LS_TRY(ls_api_require(weights, "weights", inner));
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_generator_options_init", inner));
     if (mine.workers < 0 || mine.workers > 4096)
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, "use 1 to 4096, or leave it out",

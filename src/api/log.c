@@ -20,7 +20,9 @@ void lockstep_log_free(struct lockstep_log *log)
 
 int lockstep_log_read(struct lockstep_log *log, const char *path, struct lockstep_error *error)
 {
-    return ls_log_read(log, path, ls_api_error(error));
+    struct ls_error *inner = ls_api_error(error);
+    LS_TRY(ls_api_require(path, "path", inner));
+    return ls_log_read(log, path, inner);
 }
 
 int lockstep_log_line(struct lockstep_log *log, const char *line, size_t length,
@@ -84,6 +86,7 @@ int lockstep_page_write(const char *path, const struct lockstep_log *const *logs
 {
     struct ls_error *inner = ls_api_error(error);
     struct lockstep_page_options mine;
+    LS_TRY(ls_api_require(path, "path", inner));
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_page_options_init", inner));
     return ls_page_write(path, logs, count, &mine, inner);
 }

@@ -378,6 +378,8 @@ int lockstep_model_load(const char *path, const char *weights,
     struct ls_error *inner = ls_api_error(error);
     *out = NULL;
     struct lockstep_model_options mine;
+    LS_TRY(ls_api_require(path, "path", inner));
+    LS_TRY(ls_api_require(weights, "weights", inner));
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_model_options_init", inner));
     options = &mine;
     if (options->workers < 0 || options->workers > 4096)

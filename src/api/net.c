@@ -188,6 +188,7 @@ int lockstep_net_load(const char *path, const struct lockstep_net_options *optio
     struct ls_error *inner = ls_api_error(error);
     *out = NULL;
     struct lockstep_net_options mine;
+    LS_TRY(ls_api_require(path, "path", inner));
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_net_options_init", inner));
     LS_TRY(ls_api_select(NULL, NULL, inner));
     struct lockstep_net *net = ls_alloc(1, sizeof *net);

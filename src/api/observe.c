@@ -7,7 +7,10 @@
 int lockstep_tensorboard_new(const char *folder, struct lockstep_tensorboard **board,
                              struct lockstep_error *error)
 {
-    return ls_tensorboard_new(folder, NULL, board, ls_api_error(error));
+    struct ls_error *inner = ls_api_error(error);
+    *board = NULL;
+    LS_TRY(ls_api_require(folder, "folder", inner));
+    return ls_tensorboard_new(folder, NULL, board, inner);
 }
 
 int lockstep_tensorboard_event(struct lockstep_tensorboard *board,
@@ -30,7 +33,10 @@ void lockstep_tensorboard_free(struct lockstep_tensorboard *board)
 int lockstep_metrics_new(const char *path, struct lockstep_metrics **metrics,
                          struct lockstep_error *error)
 {
-    return ls_metrics_new(path, NULL, metrics, ls_api_error(error));
+    struct ls_error *inner = ls_api_error(error);
+    *metrics = NULL;
+    LS_TRY(ls_api_require(path, "path", inner));
+    return ls_metrics_new(path, NULL, metrics, inner);
 }
 
 int lockstep_metrics_event(struct lockstep_metrics *metrics, const struct lockstep_event *event,

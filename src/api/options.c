@@ -12,6 +12,9 @@ int ls_api_options(void *mine, size_t size, const void *given, const char *init,
 {
     size_t theirs;
     char hint[128];
+    if (given == NULL)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
+                       "the options are NULL: %s sets those to begin with", init);
     memcpy(&theirs, given, sizeof theirs);
     snprintf(hint, sizeof hint, "call %s first", init);
     if (theirs > size)

@@ -17,8 +17,9 @@ int lockstep_tokenizer_load(const char *path, struct lockstep_tokenizer **tokeni
                             struct lockstep_error *error)
 {
     struct ls_error *inner = ls_api_error(error);
-    struct lockstep_tokenizer *mine = ls_alloc(1, sizeof *mine);
     *tokenizer = NULL;
+    LS_TRY(ls_api_require(path, "path", inner));
+    struct lockstep_tokenizer *mine = ls_alloc(1, sizeof *mine);
     if (mine == NULL)
         return ls_fail_memory(inner, path);
     int status = ls_tokenizer_open(path, &mine->inner, inner);

@@ -47,6 +47,7 @@ int lockstep_solver_load(const char *path, const char *const *set, size_t set_co
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     *out = NULL;
+    LS_TRY(ls_api_require(path, "path", inner));
     struct lockstep_solver *solver = ls_alloc(1, sizeof *solver);
     if (solver == NULL)
         return ls_fail_memory(inner, "a solver");
@@ -115,6 +116,7 @@ int lockstep_solver_of_net(const char *path, int level, const char *const *stage
     struct ls_error *inner = ls_api_error(error);
     struct ls_text text = {0};
     *out = NULL;
+    LS_TRY(ls_api_require(path, "path", inner));
     struct lockstep_solver *solver = ls_alloc(1, sizeof *solver);
     if (solver == NULL)
         return ls_fail_memory(inner, "a solver");
@@ -284,6 +286,7 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
     struct lockstep_trainer *trainer = NULL;
     *out = NULL;
     struct lockstep_train_options mine;
+    LS_TRY(ls_api_require(solver, "solver", inner));
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_train_options_init", inner));
     options = &mine;
     struct ls_comm *alone = NULL, *comm = ls_job_comm(options->job);

@@ -110,6 +110,7 @@ void ls_audit_bench_compute(struct ls_pass *pass, struct ls_audit_bench *benches
     run.factors = NULL;
     run.rows.keep = false;
     run.observer = (struct ls_observer){0};
+    run.watch = (struct ls_watch){0};
     ls_audit_lines_observe(lines, pass->engine->device, &listener, line, &run);
     int segments = (int)plan->plan->segments;
     for (int s = 0; s < segments; s++)

@@ -385,6 +385,17 @@ static int binding_hand_over(const struct run *run, size_t i)
                : 0;
 }
 
+/* A reduction; a watch is shown what it is of. */
+static int binding_reduce(const struct run *run, size_t i)
+{
+    const struct ls_watch *watch = &run->what->watch;
+    LS_TRY(binding_run_kernel(run, i));
+    return watch->measured != NULL
+               ? watch->measured(watch->user, run->plan->plan->steps[i].prepared.op,
+                                 *binding_pointers_of(run, i), run->context, run->context->error)
+               : 0;
+}
+
 static int binding_run_step(const struct run *run, size_t i, bool all)
 {
     const struct ls_plan *what = run->plan->plan;
@@ -396,6 +407,8 @@ static int binding_run_step(const struct run *run, size_t i, bool all)
         status = binding_hand_over(run, i);
     else if (op->kind == LS_OP_RECALL)
         status = binding_recall(run, i);
+    else if (op->kind == LS_OP_REDUCE_LOSS)
+        status = binding_reduce(run, i);
     else if (op->kind != LS_OP_SYNC)
         status = binding_run_kernel(run, i);
     else if (all || !step->cut)

@@ -37,6 +37,14 @@ struct ls_observer {
     void *user;
 };
 
+/* Is told of what ops measure that LS_OP_REDUCE_LOSS stands for, by several threads at once: the
+ * numbers, in the device's memory, as they are then. */
+struct ls_watch {
+    int (*measured)(void *user, const struct ls_op *op, const void *numbers,
+                    const struct ls_context *context, struct ls_error *error); /* may be NULL */
+    void *user;
+};
+
 /* Which rows of the states per sample a micro-batch has. */
 struct ls_sample_rows {
     const struct ls_sample_states *states; /* NULL: zeros are recalled, and nothing is kept */
@@ -52,6 +60,7 @@ struct ls_run {
                                    ACCUMULATE ops without an accumulator in `context` */
     struct ls_sample_rows rows;
     struct ls_observer observer;
+    struct ls_watch watch;
 };
 
 /* Runs a bound plan on one micro-batch, in a slot: a segment of it, all of it (sync points then

@@ -112,6 +112,8 @@ struct ls_run ls_micro_batch_prepare(struct ls_pass *pass, int worker, size_t un
     if (pass->training) {
         run.context.accumulator = ls_sums_accumulator(engine->store->sums);
         run.factors = engine->store->factors;
+        if (pass->watch != NULL)
+            run.watch = *pass->watch;
     }
     if (pass->training && pass->reduces)
         run.observer =

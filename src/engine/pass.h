@@ -13,6 +13,7 @@
 #include "engine/scheduler.h"
 
 struct ls_audit;
+struct ls_watch;
 struct ls_sample_states;
 
 struct ls_pass {
@@ -37,6 +38,7 @@ struct ls_pass {
     void **before_inputs;       /* [worker][input]; NULL: not looked at before the pass */
     struct ls_sample_states *states; /* per sample; NULL: the net has none */
     struct ls_audit *audit;          /* NULL: nothing is audited */
+    const struct ls_watch *watch;    /* of a training; the caller's. NULL: none */
     struct ls_digest *tested;        /* by data set: of all that a test has read, */
     int64_t skipped;                 /* and how many samples' records it has skipped */
     void **blank;                    /* by input: zeros for units whose data cannot be read */

@@ -197,9 +197,7 @@ struct samples {
     struct ls_worker_failure failure;
 };
 
-/* Copies elements [begin, begin + count) of the one sample of a value to plain order, as fp32: what
- * is not fp32 is plain already (plan/layout.c). */
-static void prediction_copy(const struct ls_value *value, const void *numbers, int64_t begin,
+void ls_prediction_to_plain(const struct ls_value *value, const void *numbers, int64_t begin,
                             int64_t count, float *target)
 {
     const struct ls_shape *shape = &value->shape;
@@ -256,8 +254,8 @@ static int prediction_run_sample(const struct samples *samples, size_t sample, i
         LS_TRY(memory->read(NULL, copy, numbers, ls_value_bytes(plan->output), error));
         numbers = copy;
     }
-    prediction_copy(plan->output, numbers, rows->begin, rows->numbers,
-                    rows->output + sample * (size_t)rows->numbers);
+    ls_prediction_to_plain(plan->output, numbers, rows->begin, rows->numbers,
+                           rows->output + sample * (size_t)rows->numbers);
     return 0;
 }
 

@@ -53,4 +53,9 @@ struct ls_prediction_rows {
 int ls_prediction_run_rows(struct ls_prediction *prediction, const struct ls_prediction_rows *rows,
                            struct ls_error *error);
 
+/* Copies elements [begin, begin + count) of a value, which lies in the host's memory, to plain
+ * order, as fp32. (What is not fp32 is plain already: plan/layout.c.) */
+void ls_prediction_to_plain(const struct ls_value *value, const void *numbers, int64_t begin,
+                            int64_t count, float *target);
+
 #endif

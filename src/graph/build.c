@@ -239,6 +239,15 @@ static void stop_gradient(struct ls_layer *layer)
     }
 }
 
+/* What a data layer brings first gets a gradient, though nothing learns from it. */
+static void begin_gradient(const struct builder *builder, struct ls_layer *layer)
+{
+    struct ls_value *value = layer->tops > 0 ? layer->top[0] : NULL;
+    if (builder->net->data_gradients && builder->graph->training && value != NULL &&
+        value->storage == LS_STORE_INPUT && ls_dtype_is_float(value->type))
+        value->needs_grad = true;
+}
+
 /* Values of the layer that do not have the rows of all samples any more: their one sample is the
  * batch. */
 static void mark_mixed(struct ls_graph *graph, size_t first)
@@ -270,6 +279,7 @@ static int set_up(struct builder *builder, struct ls_layer *layer)
     if (builder->graph->failed)
         return ls_fail_memory(error, "the graph");
     stop_gradient(layer);
+    begin_gradient(builder, layer);
     mark_mixed(builder->graph, values);
     LS_TRY(ls_filter_hand_on(layer, values, error));
     LS_TRY(emit_loss_weights(layer, error));

@@ -6,6 +6,13 @@
 
 #include "graph/build.h"
 
+/* Whether it is the gradient of data, which is shown to the caller (data_gradients). */
+static bool is_shown(const struct ls_value *value)
+{
+    const struct ls_value *of = value->gradient_of;
+    return of != NULL && of->storage == LS_STORE_INPUT && of->needs_grad;
+}
+
 void ls_graph_remove_dead(struct ls_links *links)
 {
     for (size_t i = links->graph->op_count; i-- > 0;) {
@@ -14,7 +21,8 @@ void ls_graph_remove_dead(struct ls_links *links)
             continue; /* forward results can be asked for: outputs, predictions */
         bool read = false;
         for (int j = 0; j < op->outputs; j++)
-            read |= op->output[j] != NULL && ls_links_readers(links, op->output[j]) > 0;
+            read |= op->output[j] != NULL &&
+                    (ls_links_readers(links, op->output[j]) > 0 || is_shown(op->output[j]));
         if (!read)
             ls_links_remove(links, op);
     }

@@ -26,6 +26,7 @@ struct ls_net_definition {
     Lockstep__Precision precision; /* the solver's: of layers that do not say their own */
     bool portable;                 /* the same: the solver's algorithm is PORTABLE */
     bool debug_info;               /* the same: blobs and gradients are measured */
+    bool data_gradients; /* in training the first tops of data layers have gradients, too */
     enum ls_average_precision average_precision; /* the same, of ap_version */
     bool class_figures;                          /* the same: show_per_class_result */
     /* Its data are dummy data: without weights, layers that normalise by saved averages find a mean

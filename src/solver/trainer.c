@@ -18,6 +18,7 @@
 #include "schema/upgrade.h"
 #include "snapshot/weights.h"
 #include "solver/audits.h"
+#include "solver/blobs.h"
 #include "solver/chain.h"
 #include "solver/data.h"
 #include "solver/debug_info.h"
@@ -93,6 +94,11 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
     LS_TRY(ls_data_begin(trainer, error));
     if (trainer->measures)
         LS_TRY(ls_statistics_create(trainer, &trainer->statistics, error));
+    if (trainer->finds_data_gradients && !trainer->keeps_blobs)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, "set `blobs`, too",
+                       "gradients of data are kept with the blobs alone");
+    if (trainer->keeps_blobs)
+        LS_TRY(ls_blobs_create(trainer, &trainer->blobs, error));
     const struct ls_snapshots_options snapshots = {.required = options->snapshot_required != 0,
                                                    .overwrite = options->overwrite != 0,
                                                    .copies = trainer->forecast.copies};
@@ -122,6 +128,8 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
         trainer->callbacks = options->callbacks;
         trainer->audited_part = options->audit;
         trainer->measures = options->statistics != 0;
+        trainer->keeps_blobs = options->blobs != 0;
+        trainer->finds_data_gradients = options->data_gradients != 0;
         trainer->numerics.allow_other = options->allow_other_numerics != 0;
         if (options->trace != NULL)
             status = ls_trainer_trace_begin(trainer, options->trace, options->trace_limit, error);
@@ -156,6 +164,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_snapshots_free(trainer->snapshots);
     ls_data_end(trainer);
     ls_statistics_free(trainer->statistics);
+    ls_blobs_free(trainer->blobs);
     ls_prefetcher_close(trainer->prefetcher);
     ls_step_free(trainer->train_pass);
     for (size_t i = 0; i < trainer->test_count; i++) {
@@ -309,25 +318,34 @@ int ls_trainer_swap_average(struct ls_trainer *trainer, struct ls_error *error)
     return status;
 }
 
-static int update(struct ls_trainer *trainer, struct ls_error *error)
+/* The forward and the backward pass of the update. */
+static int find_gradients(struct ls_trainer *trainer, struct ls_error *error)
 {
     int repeated = 0;
+    if (!trainer->prefetcher_ready)
+        ls_prefetcher_seek(trainer->prefetcher, trainer->iteration);
+    trainer->prefetcher_ready = true;
+    ls_blobs_begin(trainer->blobs);
+    int status = ls_step_gradients(trainer->train_pass, trainer->prefetcher, trainer->iteration,
+                                   trainer->iteration, &trainer->figures.totals, &repeated, error);
+    ls_trainer_report_findings(trainer);
+    LS_TRY(status);
+    ls_blobs_end(trainer->blobs, trainer->figures.totals.record);
+    watch_gradients(trainer, repeated > 0);
+    trainer->figures.loss =
+        ls_figures_loss(ls_net_graph(trainer->train), trainer->figures.totals.record);
+    return 0;
+}
+
+static int update(struct ls_trainer *trainer, struct ls_error *error)
+{
     bool first = !trainer->compared;
     LS_TRY(ls_trainer_check_whole(trainer, error));
     if (first) /* what each rank has filled by itself, or got from rank 0 */
         LS_TRY(ls_compare_weights(trainer->engine, LS_WEIGHTS_BEGIN, error));
     trainer->compared = true;
-    if (!trainer->prefetcher_ready)
-        ls_prefetcher_seek(trainer->prefetcher, trainer->iteration);
-    trainer->prefetcher_ready = true;
     trainer->figures.rate = ls_schedule_rate(&trainer->schedule, trainer->iteration);
-    int status = ls_step_gradients(trainer->train_pass, trainer->prefetcher, trainer->iteration,
-                                   trainer->iteration, &trainer->figures.totals, &repeated, error);
-    ls_trainer_report_findings(trainer);
-    LS_TRY(status);
-    watch_gradients(trainer, repeated > 0);
-    trainer->figures.loss =
-        ls_figures_loss(ls_net_graph(trainer->train), trainer->figures.totals.record);
+    LS_TRY(find_gradients(trainer, error));
     set_rules(trainer);
     LS_TRY(find_penalty(trainer, error));
     LS_TRY(ls_debug_info_tell(trainer, error));
@@ -363,5 +381,18 @@ int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
         trainer->prefetcher_ready = false;
     status = ls_comm_conclude(trainer->comm, status, error);
     ls_thread_pool_leave(trainer->engine->pool);
+    return status;
+}
+
+int ls_trainer_gradients(struct ls_trainer *trainer, struct ls_error *error)
+{
+    if (trainer->comm->size > 1)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, "let one process compute them",
+                       "gradients without an update are not computed with several ranks");
+    LS_TRY(ls_trainer_check_whole(trainer, error));
+    ls_thread_pool_enter(trainer->engine->pool);
+    int status = find_gradients(trainer, error);
+    ls_thread_pool_leave(trainer->engine->pool);
+    trainer->prefetcher_ready = false; /* the update takes the same data */
     return status;
 }

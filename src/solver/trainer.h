@@ -112,6 +112,7 @@ struct ls_event_mark {
 };
 
 struct ls_timeline;
+struct ls_blobs;
 
 struct ls_trainer {
     const struct ls_solver_definition *definition; /* outlives the trainer */
@@ -131,6 +132,9 @@ struct ls_trainer {
     double audited_part;              /* of the micro-batches */
     bool measures;                    /* statistics of parameters */
     struct ls_statistics *statistics; /* NULL: they are not wanted */
+    bool keeps_blobs, finds_data_gradients;
+    struct ls_net_definition watched; /* that of the train net, whose blobs are measured */
+    struct ls_blobs *blobs;           /* NULL: they are not kept */
     char *trace_path;
     struct ls_timeline *trace; /* NULL: nothing is recorded */
     size_t trace_bytes;        /* that it may take */
@@ -191,6 +195,8 @@ void ls_trainer_free(struct ls_trainer *trainer);
 /* One update. Where it fails while weights change, they are torn: updates, tests and snapshots fail
  * from then on. Before that a failure leaves those of the iteration before. */
 int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error);
+/* The gradients of the update that comes next, and nothing else; for a process by itself. */
+int ls_trainer_gradients(struct ls_trainer *trainer, struct ls_error *error);
 /* Fails if the weights are torn. */
 int ls_trainer_check_whole(const struct ls_trainer *trainer, struct ls_error *error);
 /* Exchanges weights and their averages; a second call brings them back. Where it fails, the weights

@@ -35,6 +35,12 @@ static struct ls_net_options net_options(const struct ls_trainer *trainer,
 static int open_train_net(struct ls_trainer *trainer, struct ls_error *error)
 {
     struct ls_net_options options = net_options(trainer, &trainer->definition->train);
+    if (trainer->keeps_blobs) {
+        trainer->watched = trainer->definition->train;
+        trainer->watched.debug_info = true;
+        trainer->watched.data_gradients = trainer->finds_data_gradients;
+        options.definition = &trainer->watched;
+    }
     options.phase = LOCKSTEP__PHASE__TRAIN;
     options.training = true;
     options.augment = true;

@@ -91,12 +91,16 @@ strangers=$(comm -13 <(echo "$declared") <(echo "$exported"))
 missing=$(comm -23 <(sed -n 's/.*LOCKSTEP_API[^;(]*[ *]\(lockstep_[a-z_]*\)(.*/\1/p' \
     "$work"/moved/include/lockstep/*.h | sort -u) <(echo "$exported"))
 [ -z "$missing" ] || fail "in the header, but not exported: $missing"
-# A function that has been there stays as long as the soname does; new ones are added to the list.
+# What has been there stays as long as the soname does: the list of tools/abi.py.
 soname=$(readelf -d "$libdir/liblockstep.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]$/\1/p')
 promised=$(dirname "$0")/abi/$soname
 [ -s "$promised" ] || fail "there is no list of the functions of $soname: $promised"
-gone=$(comm -23 <(sort "$promised") <(echo "$exported"))
+gone=$(comm -23 <(sed -n 's/^function \([a-z_]*\):.*/\1/p' "$promised" | sort) <(echo "$exported"))
 [ -z "$gone" ] || fail "no longer exported, which takes another soname: $gone"
+if command -v python3 >/dev/null; then
+    LOCKSTEP_INCLUDE=$work/moved/include/lockstep python3 -B "$LOCKSTEP_SOURCE/tools/abi.py" "$promised" ||
+        fail "the headers do not keep what $soname promises"
+fi
 
 if [ -n "$(command -v "${CXX:-c++}" || true)" ]; then
     echo '#include <lockstep/lockstep.h>' >"$work/user.cc"

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy
 
-from ..parameters import Arrays
+from ..parameters import Arrays, Blobs
 
 
 class Blob:
@@ -31,8 +31,8 @@ class Blob:
 
     @property
     def diff(self) -> Any:
-        raise AttributeError("gradients of activations are not kept: those of parameters are, as "
-                             "solver.net.params[name][i].diff")
+        raise AttributeError("a net that is not trained has no gradients: those of a solver's net "
+                             "are solver.net.blobs[name].diff")
 
     def reshape(self, *extents: int) -> None:
         raise AttributeError("the shape of this blob follows from those of the inputs: reshape "
@@ -57,8 +57,30 @@ class Computed(Blob):
         self._find = find
 
     @property
-    def data(self) -> Any:  # type: ignore[override]
+    def data(self) -> Any:
         return self._find()
+
+
+class Activation(Blob):
+    """What a net that trains has computed in the last update, and the gradient of its loss."""
+
+    def __init__(self, values: Blobs, gradients: Blobs, name: str) -> None:
+        self._values, self._gradients, self._name = values, gradients, name
+
+    @property
+    def data(self) -> Any:
+        return numpy.asarray(self._values[self._name])
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        return self._values.shape(self._name)
+
+    @property
+    def diff(self) -> Any:
+        if self._name not in self._gradients:
+            raise AttributeError(f"'{self._name}' has no gradient: the backward pass does not come "
+                                 "there (SGDSolver(path, data_gradients=True) has those of data)")
+        return numpy.asarray(self._gradients[self._name])
 
 
 class Parameter(Blob):
@@ -71,7 +93,7 @@ class Parameter(Blob):
         self._known: Any = None  # what the net has
 
     @property
-    def data(self) -> Any:  # type: ignore[override]
+    def data(self) -> Any:
         if self._array is None:
             self._known = numpy.array(self._arrays[self._name])
             self._array = self._known.copy()
@@ -101,7 +123,7 @@ class Parameter(Blob):
             self._array[...] = self._known
 
 
-class Parameters(OrderedDict):
+class Parameters(OrderedDict[str, List[Parameter]]):
     """By layer the list of its parameters: weight, bias ..."""
 
     def __init__(self, arrays: Arrays, gradients: Optional[Arrays] = None) -> None:

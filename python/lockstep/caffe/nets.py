@@ -1,5 +1,6 @@
 """caffe.Net.
 SPDX-License-Identifier: BSD-2-Clause"""
+import functools
 import os
 import shutil
 import tempfile
@@ -11,6 +12,7 @@ import numpy
 from .. import net as own
 from .. import training
 from .._library import Handle, create, encode, strings
+from ..errors import LockstepError
 from ..structure import layers
 from .blobs import Blob, Computed, Input, Parameters
 from .settings import TEST, TRAIN
@@ -51,14 +53,15 @@ class Net:
             raise ValueError(f"there is no phase {phase}")
         names, path = list(stages), os.fspath(network_file)
         filled = _fill(path, level, names) if weights is None else None
-        self._options = {"level": level, "stages": names}
+        self._options: Dict[str, Any] = {"level": level, "stages": names}
         self._path = path
         try:
-            self._net = own.Net(path, filled or os.fspath(weights), **self._options)
+            self._net = own.Net(path, filled or weights or "", **self._options)
         finally:
             if filled is not None:
                 shutil.rmtree(os.path.dirname(filled))
         self._filled = filled is not None
+        self._source: Optional[Any] = None  # whose parameters it has
         self._find_blobs()
         self.params = Parameters(self._net.parameters)
 
@@ -74,7 +77,7 @@ class Net:
                 if name in self.inputs:
                     self.blobs[name] = Input(shape)
                 else:
-                    self.blobs[name] = Computed(lambda name=name: self._compute(name))
+                    self.blobs[name] = Computed(functools.partial(self._compute, name))
                     if name not in read and name not in self.outputs:
                         self.outputs.append(name)
         self._given: Optional[Dict[str, Any]] = None  # the inputs of the last forward()
@@ -82,7 +85,7 @@ class Net:
     def _compute(self, name: str) -> Any:
         if self._given is None:
             raise ValueError("nothing was computed yet: call forward()")
-        self.params.push()
+        self._push()
         if self._filled and name not in self._net._cut:
             self._keep_weights()
         return numpy.asarray(self._net.forward(self._given, [name])[name])
@@ -103,7 +106,7 @@ class Net:
     def _cut(self, blob: str) -> None:
         try:
             self._net._cut_at(blob)
-        except own.LockstepError:
+        except LockstepError:
             pass  # it does not belong to samples: found when it is looked at
 
     def forward(self, blobs: Optional[Iterable[str]] = None, start: Optional[str] = None,
@@ -134,12 +137,30 @@ class Net:
         """Reads weights of a file."""
         self._net.close()
         self._net = own.Net(self._path, os.fspath(weights), **self._options)
-        self._filled = False
+        self._filled, self._source = False, None
         self.params = Parameters(self._net.parameters)
+
+    def share_with(self, other: Any) -> None:
+        """From now on it runs with the parameters of another net or of a solver's net, layer by
+        layer of the same name, as they are then."""
+        for name, parameters in self.params.items():
+            for mine, its in zip(parameters, other.params.get(name, ())):
+                if mine.shape != its.shape:
+                    raise ValueError(f"{name} has parameters of the shape {mine.shape} here, and "
+                                     f"{its.shape} there")
+        self._source = other
+
+    def _push(self) -> None:
+        """Brings the net what its parameters are now."""
+        shared = self._source.params if self._source is not None else {}
+        for name, parameters in self.params.items():
+            for mine, its in zip(parameters, shared.get(name, ())):
+                mine.data[...] = its.data
+        self.params.push()
 
     def save(self, path: Any) -> None:
         """Writes the weights, as a caffemodel where the name ends so."""
-        self.params.push()
+        self._push()
         self._net.save(path)
 
     @property
@@ -156,10 +177,9 @@ class Net:
         return OrderedDict((layer.name, layer) for layer in self._layers)
 
     def __getattr__(self, name: str) -> Any:
-        hints = {"backward": "a solver computes gradients: SGDSolver(...).step(1), then "
-                             "solver.net.params[name][i].diff",
+        hints = {"backward": "a solver's net has gradients: solver.net.forward(), then "
+                             "solver.net.blobs[name].diff and solver.net.params[name][i].diff",
                  "set_input_arrays": "lockstep.Trainer(solver, data={...}) trains on arrays",
-                 "share_with": "copy arrays: net.params[name][i].data[...] = ...",
                  "load_hdf5": "copy_from reads HDF5, too",
                  "save_hdf5": "save(path) writes HDF5 where the name ends in .h5"}
         hint = hints.get(name)

@@ -1,34 +1,40 @@
 """caffe.SGDSolver and its kind.
 SPDX-License-Identifier: BSD-2-Clause"""
+import functools
 import os
 from collections import OrderedDict
 from typing import Any, Dict, List, Optional
 
 import numpy
 
+from ..errors import UsageError
 from ..training import Trainer
 from . import settings
-from .blobs import Blob, Computed, Parameters
+from .blobs import Activation, Blob, Computed, Parameters
 
 
-class _SolverNet:
-    """solver.net and solver.test_nets: parameters, which all of them share, and figures."""
+class _TestNet:
+    """solver.test_nets[i]: figures of its tests, and the parameters that all nets share."""
 
-    def __init__(self, solver: "SGDSolver", test: int) -> None:
-        self._solver, self._test = solver, test
+    def __init__(self, solver: "SGDSolver", index: int) -> None:
+        self._solver, self._index = solver, index
         self._figures: Dict[str, Any] = {}
-        self.blobs: Dict[str, Blob] = _Figures(self)
 
     @property
     def params(self) -> Parameters:
+        """By layer the list of its parameters: those that are trained."""
         return self._solver._params
 
+    @property
+    def blobs(self) -> Dict[str, Blob]:
+        """What the net ends with, after forward()."""
+        return OrderedDict((name, Computed(functools.partial(self._figures.__getitem__, name)))
+                           for name in self._figures)
+
     def forward(self) -> Dict[str, Any]:
-        """Of a test net: runs it over all its data (not one batch), and returns its outputs."""
-        if self._test < 0:
-            raise AttributeError("the train net runs in step(1)")
+        """Runs it over all its data (not one batch), and returns its outputs."""
         self._solver._params.push()
-        outputs = self._solver.trainer.evaluate(self._test)
+        outputs = self._solver.trainer.evaluate(self._index)
         self._figures = {name: numpy.array(output.values if len(output.values) > 1
                                            else output.values[0], numpy.float32)
                          for name, output in outputs.items()}
@@ -36,7 +42,14 @@ class _SolverNet:
 
     @property
     def outputs(self) -> List[str]:
+        """The names of what it ends with, after forward()."""
         return list(self._figures)
+
+    def share_with(self, other: Any) -> None:
+        """Nothing to do with a net of the same solver: its nets share their parameters."""
+        if getattr(other, "_solver", None) is not self._solver:
+            raise ValueError("nets of a solver share their parameters with each other alone: copy "
+                             "arrays, net.params[name][i].data[...] = ...")
 
     def copy_from(self, weights: Any) -> None:
         """Starts from the weights of a file, before the first step."""
@@ -48,35 +61,47 @@ class _SolverNet:
         self._solver.trainer.snapshot(path)
 
     def __getattr__(self, name: str) -> Any:
-        hint = {"backward": ": step(1) does a forward and a backward pass",
+        hint = {"backward": ": solver.net has gradients",
                 "layers": ": lockstep.structure.layers(path) lists them"}.get(name, "")
         raise AttributeError(f"a solver's net has no '{name}'{hint}")
 
 
-class _Figures(OrderedDict):
-    """Blobs of a solver's net: what it ends with. Activations are not kept."""
+class _TrainNet(_TestNet):
+    """solver.net: what the last update, or forward(), has computed, with gradients."""
 
-    def __init__(self, net: _SolverNet) -> None:
-        super().__init__()
-        self._net = net
+    @property
+    def blobs(self) -> Dict[str, Blob]:
+        """Blobs with .data and .diff, of all samples of the last update."""
+        trainer = self._solver.trainer
+        return OrderedDict((name, Activation(trainer.blobs, trainer.blob_gradients, name))
+                           for name in trainer.blobs)
 
-    def __missing__(self, name: str) -> Blob:
-        return Computed(lambda: self._find(name))
+    def forward(self) -> Dict[str, Any]:
+        """The forward (and the backward) pass of the batch that step(1) will take: its losses and
+        other figures. The data do not go on."""
+        self._solver._params.push()
+        self._solver.trainer.compute_gradients()
+        return {name: numpy.asarray(self._solver.trainer.blobs[name]) for name in self.outputs}
 
-    def _find(self, name: str) -> Any:
-        net = self._net
-        if net._test < 0 and name in net._solver._losses:
-            return numpy.array(net._solver.trainer.loss, numpy.float32)
-        if name in net._figures:
-            return net._figures[name]
-        raise AttributeError(
-            f"'{name}' is not kept while a net trains: " +
-            ("its loss is, after step()" if net._test < 0 else "what it ends with is, after "
-             "forward()") + "; of other blobs, save the weights and make a caffe.Net")
+    def backward(self) -> Dict[str, Any]:
+        """The gradients of forward(), which that has computed: blobs[...].diff, params[...].diff."""
+        self._solver._params.push()
+        if not self._solver.trainer.has_gradients:
+            self.forward()
+        return {}
+
+    @property
+    def outputs(self) -> List[str]:
+        """Losses and other figures."""
+        trainer = self._solver.trainer
+        return [name for name in trainer.blobs
+                if name not in trainer.blob_gradients and trainer.blobs.shape(name) == ()]
 
 
 class SGDSolver:
-    """Trains what a solver prototxt says (its own `type`, whatever this class is called)."""
+    """Trains what a solver prototxt says (its own `type`, whatever this class is called). The
+    options are those of lockstep.Trainer; blobs=False trains without keeping what
+    solver.net.blobs show."""
 
     def __init__(self, path: Any, **options: Any) -> None:
         self._path, self._options = os.fspath(path), options
@@ -86,11 +111,19 @@ class SGDSolver:
         given = dict(self._options, **start)
         if settings.seed is not None:
             given["set"] = dict(given.get("set") or {}, random_seed=settings.seed)
-        self.trainer = Trainer(self._path, **given)
+        self.trainer = self._make(given)
         self._params = Parameters(self.trainer.parameters, self.trainer.gradients)
-        self._losses = {"loss"}
-        self.net = _SolverNet(self, -1)
-        self.test_nets = [_SolverNet(self, i) for i in range(self.trainer.test_count)]
+        self.net = _TrainNet(self, -1)
+        self.test_nets = [_TestNet(self, i) for i in range(self.trainer.test_count)]
+
+    def _make(self, options: Dict[str, Any]) -> Trainer:
+        """With blobs to look at, where they can be kept."""
+        if "blobs" in options:
+            return Trainer(self._path, **options)
+        try:
+            return Trainer(self._path, blobs=True, **options)
+        except UsageError:  # of another kind: it comes again
+            return Trainer(self._path, **options)
 
     @property
     def iter(self) -> int:
