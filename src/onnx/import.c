@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "onnx/importer.h"
+#include "onnx/import_view.h"
 #include "schema/binary.h"
 
 struct ls_onnx_memory {
@@ -17,11 +17,12 @@ struct ls_onnx_memory {
 };
 
 static const struct ls_onnx_operator *const operators[] = {
-    ls_onnx_read_elements, ls_onnx_read_norms,   ls_onnx_read_products, ls_onnx_read_shapes,
-    ls_onnx_read_windows,  ls_onnx_read_pooling, ls_onnx_read_resize,
+    ls_onnx_read_arithmetic, ls_onnx_read_attention, ls_onnx_read_elements, ls_onnx_read_lookups,
+    ls_onnx_read_norms,      ls_onnx_read_parts,     ls_onnx_read_pooling,  ls_onnx_read_products,
+    ls_onnx_read_resize,     ls_onnx_read_shapes,    ls_onnx_read_windows,
 };
 
-static ls_onnx_reader find_reader(const char *type)
+ls_onnx_reader ls_import_reader(const char *type)
 {
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
         for (const struct ls_onnx_operator *o = operators[i]; o->name != NULL; o++)
@@ -68,7 +69,9 @@ static int add_initializers(struct ls_importer *x)
             return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL,
                            "'%.200s' has a negative extent, or is too large", value->name);
         value->tensor = tensor;
-        value->constant = value->learned = true;
+        value->constant = true;
+        /* torch.export's names of numbers that stand in the code of a model */
+        value->learned = ls_shape_size(&value->shape) != 1 || strncmp(value->name, "val_", 4) != 0;
     }
     return 0;
 }
@@ -212,7 +215,8 @@ static int find_values(struct ls_importer *x, const struct ls_onnx_import *optio
         return ls_import_no_memory(x);
     LS_TRY(add_initializers(x));
     LS_TRY(add_inputs(x, options));
-    return add_nodes(x);
+    LS_TRY(add_nodes(x));
+    return ls_import_find_shared(x);
 }
 
 /* ---- Operators that have no equivalent ------------------------------------------------------- */
@@ -229,7 +233,7 @@ static int refuse_unknown(struct ls_importer *x)
     for (size_t i = 0; i < x->graph->n_node; i++) {
         const Onnx__NodeProto *node = x->graph->node[i];
         size_t seen;
-        if (is_standard(node) && (find_reader(node->op_type) != NULL ||
+        if (is_standard(node) && (ls_import_reader(node->op_type) != NULL ||
                                   ls_import_folds(node->op_type) || x->plan[i].fate != 0))
             continue;
         bool first = true;
@@ -285,7 +289,7 @@ static void break_outputs(struct ls_importer *x)
     for (size_t k = 0; k < x->node->n_output; k++) {
         struct ls_onnx_value *value = ls_import_output(x, (int)k);
         if (value != NULL)
-            value->broken = value->top == NULL && !value->constant;
+            value->broken = value->top == NULL && !value->constant && !value->waiting;
     }
 }
 
@@ -307,9 +311,11 @@ static int read_node(struct ls_importer *x)
     bool done = false;
     if (constant || strcmp(x->node->op_type, "Shape") == 0 || strcmp(x->node->op_type, "Size") == 0)
         LS_TRY(ls_import_fold(x, &done));
+    if (!done)
+        LS_TRY(ls_import_attend(x, &done));
     if (done)
         return 0;
-    ls_onnx_reader reader = find_reader(x->node->op_type);
+    ls_onnx_reader reader = ls_import_reader(x->node->op_type);
     if (reader == NULL)
         return ls_import_cannot(x, NULL,
                                 constant ? "it cannot be worked out"
@@ -340,8 +346,15 @@ static int read_nodes(struct ls_importer *x)
 static int find_output(struct ls_importer *x)
 {
     size_t at;
-    if (x->graph->n_output == 0 || !ls_names_find(&x->names, x->graph->output[0]->name, &at) ||
-        x->values[at].top == NULL)
+    const bool named =
+        x->graph->n_output > 0 && ls_names_find(&x->names, x->graph->output[0]->name, &at);
+    if (named && x->values[at].maker != SIZE_MAX) {
+        x->index = x->values[at].maker;
+        x->node = x->graph->node[x->index];
+        x->status = 0;
+        LS_TRY(ls_import_write(x, &x->values[at]));
+    }
+    if (!named || x->values[at].top == NULL)
         return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path, NULL,
                        "the model's output does not depend on its input");
     const struct ls_onnx_value *value = &x->values[at];

@@ -98,7 +98,7 @@ int ls_fold_shape_at(struct ls_folding *f, int index, struct ls_shape *shape)
 static const struct ls_onnx_folder *find_folder(const char *type)
 {
     static const struct ls_onnx_folder *const folders[] = {
-        ls_onnx_fold_numbers, ls_onnx_fold_places, ls_onnx_fold_shapes};
+        ls_onnx_fold_gather, ls_onnx_fold_numbers, ls_onnx_fold_places, ls_onnx_fold_shapes};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         for (const struct ls_onnx_folder *f = folders[i]; f->type != NULL; f++)
             if (strcmp(f->type, type) == 0)

@@ -23,8 +23,8 @@ struct ls_onnx_folder {
     bool shape_only; /* reads the shape of its input alone, so that this may be a blob */
 };
 /* By file, ended by a NULL. */
-extern const struct ls_onnx_folder ls_onnx_fold_shapes[], ls_onnx_fold_places[],
-    ls_onnx_fold_numbers[];
+extern const struct ls_onnx_folder ls_onnx_fold_gather[], ls_onnx_fold_shapes[],
+    ls_onnx_fold_places[], ls_onnx_fold_numbers[];
 
 /* The first `count` inputs must be there. */
 int ls_fold_need(struct ls_folding *f, int count);

@@ -93,6 +93,8 @@ static int fold_transpose(struct ls_folding *f)
     }
     LS_TRY(move(f, &shape, strides, 0));
     f->out.learned = f->in[0]->learned;
+    f->out.share = f->in[0]->share;
+    f->out.uses = f->in[0]->uses;
     f->out.name = f->in[0]->name;
     return 0;
 }
@@ -107,7 +109,18 @@ static int fold_expand(struct ls_folding *f)
     if (ls_shape_equal(&shape, &f->in[0]->shape))
         return ls_fold_keep(f, &shape);
     ls_fold_lay_strides(&f->in[0]->shape, &shape, strides);
-    return move(f, &shape, strides, 0);
+    LS_TRY(move(f, &shape, strides, 0));
+    /* A weight for each sample is still that weight: layers take the first. */
+    struct ls_shape one = shape;
+    one.dim[0] = 1;
+    if (shape.rank > 1 && ls_shape_equal(&one, &f->in[0]->shape)) {
+        f->out.learned = f->in[0]->learned;
+        f->out.name = f->in[0]->name;
+        f->out.table = f->in[0]->table;
+        f->out.row = f->in[0]->row;
+        f->out.one_row = f->in[0]->one_row;
+    }
+    return 0;
 }
 
 static int fold_slice(struct ls_folding *f)
@@ -143,37 +156,6 @@ static int fold_slice(struct ls_folding *f)
         strides[axis] *= by;
     }
     return move(f, &shape, strides, offset);
-}
-
-static int fold_gather(struct ls_folding *f)
-{
-    LS_TRY(ls_fold_need(f, 2));
-    const struct ls_onnx_value *in = f->in[0], *index = f->in[1];
-    const int axis = ls_import_axis(f->x, ls_import_integer(f->x, "axis", 0), in->shape.rank);
-    if (axis < 0)
-        return f->x->status;
-    if (!index->integers || in->shape.rank - 1 + index->shape.rank > LS_RANK_MAX)
-        return ls_import_cannot(f->x, NULL, "its numbers of places are not read");
-    struct ls_shape shape = {0};
-    for (int i = 0; i < in->shape.rank; i++) {
-        if (i != axis)
-            shape.dim[shape.rank++] = in->shape.dim[i];
-        for (int k = 0; i == axis && k < index->shape.rank; k++)
-            shape.dim[shape.rank++] = index->shape.dim[k];
-    }
-    LS_TRY(ls_fold_make(f, &shape, in->integers));
-    const int64_t extent = in->shape.dim[axis], places = ls_shape_size(&index->shape);
-    const int64_t before = ls_shape_count(&in->shape, 0, axis),
-                  behind = ls_shape_count(&in->shape, axis + 1, in->shape.rank);
-    for (int64_t p = 0; p < places; p++) {
-        const int64_t at = index->wholes[p] + (index->wholes[p] < 0 ? extent : 0);
-        if (at < 0 || at >= extent)
-            return ls_import_cannot(f->x, NULL, "there is no place %lld", (long long)at);
-        for (int64_t i = 0; i < before; i++)
-            for (int64_t k = 0; k < behind; k++)
-                ls_fold_put(f, (i * places + p) * behind + k, in, (i * extent + at) * behind + k);
-    }
-    return 0;
 }
 
 static int fold_concat(struct ls_folding *f)
@@ -225,9 +207,13 @@ static int fold_trilu(struct ls_folding *f)
 }
 
 const struct ls_onnx_folder ls_onnx_fold_places[] = {
-    {"Concat", fold_concat, false},       {"Expand", fold_expand, false},
-    {"Gather", fold_gather, false},       {"Reshape", fold_reshape, false},
-    {"Slice", fold_slice, false},         {"Squeeze", fold_squeeze, false},
-    {"Transpose", fold_transpose, false}, {"Trilu", fold_trilu, false},
-    {"Unsqueeze", fold_unsqueeze, false}, {NULL, NULL, false},
+    {"Concat", fold_concat, false},
+    {"Expand", fold_expand, false},
+    {"Reshape", fold_reshape, false},
+    {"Slice", fold_slice, false},
+    {"Squeeze", fold_squeeze, false},
+    {"Transpose", fold_transpose, false},
+    {"Trilu", fold_trilu, false},
+    {"Unsqueeze", fold_unsqueeze, false},
+    {NULL, NULL, false},
 };

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "onnx/importer.h"
+#include "onnx/import_view.h"
 
 /* A constant input with a number for each channel. */
 static const float *each_channel(struct ls_importer *x, int index, int64_t channels,
@@ -75,7 +75,7 @@ static int read_batch_norm(struct ls_importer *x)
 
 static int read_layer_norm(struct ls_importer *x)
 {
-    struct ls_onnx_value *in = ls_import_blob(x, 0), *scale = ls_import_constant(x, 1);
+    struct ls_onnx_value *in = ls_import_seen(x, 0), *scale = ls_import_constant(x, 1);
     if (in == NULL || scale == NULL)
         return x->status;
     const int axis = ls_import_axis(x, ls_import_integer(x, "axis", -1), in->shape.rank);
@@ -87,10 +87,14 @@ static int read_layer_norm(struct ls_importer *x)
     for (int i = axis; i < in->shape.rank; i++)
         each.dim[i - axis] = in->shape.dim[i];
     char eps[32];
+    struct ls_onnx_rows rows;
+    if (axis < in->shape.rank - 1)
+        LS_TRY(ls_import_write(x, in));
+    LS_TRY(ls_import_rows(x, in, true, &rows));
     ls_format_float(eps, ls_import_real(x, "epsilon", 1e-5F));
     ls_import_call(x, scale);
-    const char *top =
-        LS_LAYER(x, "LayerNorm", in->top, "layer_norm_param { axis: %d eps: %s }", axis, eps);
+    const char *top = LS_LAYER(x, "LayerNorm", rows.top, "layer_norm_param { axis: %d eps: %s }",
+                               rows.through ? rows.shape.rank - 1 : axis, eps);
     const int64_t size = ls_shape_size(&each);
     const char *name = NULL;
     const float *numbers = each_channel(x, 1, size, &name);
@@ -100,7 +104,7 @@ static int read_layer_norm(struct ls_importer *x)
     else
         numbers = ls_import_new_reals(x, size);
     LS_TRY(ls_import_weight(x, top, "bias", name, &each, numbers));
-    return ls_import_result(x, 0, top, &in->shape);
+    return ls_import_rows_result(x, 0, top, &rows, 0);
 }
 
 /* InstanceNormalization, and GroupNormalization of version 21 (a number for each channel). */
@@ -207,9 +211,10 @@ static int read_log_softmax(struct ls_importer *x)
 
 static int read_dropout(struct ls_importer *x)
 {
-    struct ls_onnx_value *in = ls_import_blob(x, 0), *mask = ls_import_output(x, 1);
+    struct ls_onnx_value *in = ls_import_seen(x, 0), *mask = ls_import_output(x, 1);
     double ratio;
     char text[32];
+    struct ls_onnx_rows rows;
     if (in == NULL)
         return x->status;
     LS_TRY(ls_import_number(x, "ratio", 1, 0.5, &ratio));
@@ -220,9 +225,9 @@ static int read_dropout(struct ls_importer *x)
     if (ratio == 0)
         return ls_import_hand_on(x, in, 0);
     ls_format_float(text, (float)ratio);
-    return ls_import_result(
-        x, 0, LS_LAYER(x, "Dropout", in->top, "dropout_param { dropout_ratio: %s }", text),
-        &in->shape);
+    LS_TRY(ls_import_rows(x, in, false, &rows));
+    const char *top = LS_LAYER(x, "Dropout", rows.top, "dropout_param { dropout_ratio: %s }", text);
+    return ls_import_rows_result(x, 0, top, &rows, 0);
 }
 
 const struct ls_onnx_operator ls_onnx_read_norms[] = {

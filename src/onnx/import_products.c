@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
-#include "onnx/importer.h"
+#include "onnx/import_view.h"
 
 /* Rows become columns. */
 static const float *transposed(struct ls_importer *x, const float *numbers, int64_t rows,
@@ -24,27 +24,30 @@ static const float *scaled(struct ls_importer *x, const float *numbers, int64_t 
 }
 
 /* x [..., K] by weights [N, K], and a bias [N] or none. */
-static int add_product(struct ls_importer *x, const char *bottom, const struct ls_shape *in,
+static int add_product(struct ls_importer *x, struct ls_onnx_value *bottom,
                        const struct ls_onnx_value *weight, const float *numbers, int64_t outputs,
                        struct ls_onnx_value *bias, float beta)
 {
+    struct ls_onnx_rows rows;
+    LS_TRY(ls_import_rows(x, bottom, true, &rows));
+    const struct ls_shape *in = &rows.shape;
     const int axis = in->rank - 1;
     const struct ls_shape shape = {.rank = 2, .dim = {outputs, in->dim[axis]}};
     const struct ls_shape each = {.rank = 1, .dim = {outputs}};
     if (outputs >= INT32_MAX)
         return ls_import_cannot(x, NULL, "it has too many outputs");
+    ls_import_call_without(x, bias, "_bias");
+    ls_import_call_without(x, bias, ".bias");
     ls_import_call(x, weight);
-    const char *top =
-        LS_LAYER(x, "InnerProduct", bottom, "inner_product_param { num_output: %lld %s%s%s}",
-                 (long long)outputs, bias == NULL ? "bias_term: false " : "",
-                 axis > 1 ? "axis: " : "", axis > 1 ? (char[]){(char)('0' + axis), ' ', 0} : "");
+    const char *top = LS_LAYER(
+        x, "InnerProduct", rows.top, "%sinner_product_param { num_output: %lld %s%s%s}",
+        ls_import_share(x, weight), (long long)outputs, bias == NULL ? "bias_term: false " : "",
+        axis > 1 ? "axis: " : "", axis > 1 ? (char[]){(char)('0' + axis), ' ', 0} : "");
     LS_TRY(ls_import_weight(x, top, "weight", weight->name, &shape, numbers));
     if (bias != NULL)
         LS_TRY(ls_import_weight(x, top, "bias", bias->name, &each,
                                 scaled(x, ls_import_reals_of(x, bias), outputs, beta)));
-    struct ls_shape out = *in;
-    out.dim[axis] = outputs;
-    return ls_import_result(x, 0, top, &out);
+    return ls_import_rows_result(x, 0, top, &rows, outputs);
 }
 
 /* A number for each output: [N] or [1, N]; one number stands for all. */
@@ -56,7 +59,7 @@ static bool is_bias(const struct ls_onnx_value *value, int64_t outputs)
 
 static int read_gemm(struct ls_importer *x)
 {
-    struct ls_onnx_value *in = ls_import_blob(x, 0), *weight = ls_import_constant(x, 1);
+    struct ls_onnx_value *in = ls_import_seen(x, 0), *weight = ls_import_constant(x, 1);
     if (in == NULL || weight == NULL)
         return x->status;
     const bool across = ls_import_integer(x, "transB", 0) != 0;
@@ -75,8 +78,7 @@ static int read_gemm(struct ls_importer *x)
     if (!across)
         numbers = transposed(x, numbers, k, n);
     numbers = scaled(x, numbers, k * n, ls_import_real(x, "alpha", 1));
-    return add_product(x, in->top, &in->shape, weight, numbers, n, bias,
-                       ls_import_real(x, "beta", 1));
+    return add_product(x, in, weight, numbers, n, bias, ls_import_real(x, "beta", 1));
 }
 
 /* The constant that the only reader of the product adds to it, as a bias. That node is done then.
@@ -105,6 +107,8 @@ static struct ls_onnx_value *find_bias(struct ls_importer *x, int64_t outputs)
 static int multiply_blobs(struct ls_importer *x, struct ls_onnx_value *a, struct ls_onnx_value *b)
 {
     struct ls_shape out, front_a = a->shape, front_b = b->shape;
+    LS_TRY(ls_import_write(x, a));
+    LS_TRY(ls_import_write(x, b));
     if (a->shape.rank != b->shape.rank || a->shape.rank < 2 ||
         a->shape.dim[a->shape.rank - 1] != b->shape.dim[b->shape.rank - 2])
         return ls_import_cannot(x, NULL,
@@ -120,7 +124,7 @@ static int multiply_blobs(struct ls_importer *x, struct ls_onnx_value *a, struct
 
 static int read_matmul(struct ls_importer *x)
 {
-    struct ls_onnx_value *in = ls_import_blob(x, 0), *weight = ls_import_input(x, 1);
+    struct ls_onnx_value *in = ls_import_seen(x, 0), *weight = ls_import_input(x, 1);
     if (in == NULL)
         return x->status;
     if (weight != NULL && !weight->constant)
@@ -131,8 +135,8 @@ static int read_matmul(struct ls_importer *x)
         weight->shape.dim[0] != in->shape.dim[in->shape.rank - 1])
         return ls_import_cannot(x, NULL, "its weights are no matrix that fits its input");
     const int64_t k = weight->shape.dim[0], n = weight->shape.dim[1];
-    return add_product(x, in->top, &in->shape, weight,
-                       transposed(x, ls_import_reals_of(x, weight), k, n), n, find_bias(x, n), 1);
+    return add_product(x, in, weight, transposed(x, ls_import_reals_of(x, weight), k, n), n,
+                       find_bias(x, n), 1);
 }
 
 const struct ls_onnx_operator ls_onnx_read_products[] = {

@@ -3,49 +3,61 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "onnx/importer.h"
+#include "onnx/import_view.h"
 
-static int reshape(struct ls_importer *x, const struct ls_onnx_value *in, const struct ls_shape *to)
+static int reshape(struct ls_importer *x, struct ls_onnx_value *in, const struct ls_shape *to)
 {
+    struct ls_onnx_view view;
     if (to->rank == 0 || !ls_shape_valid(to, false) ||
         ls_shape_size(to) != ls_shape_size(&in->shape))
         return ls_import_cannot(x, NULL, "its shape has not as many numbers as its input");
     if (ls_shape_equal(&in->shape, to))
         return ls_import_hand_on(x, in, 0);
+    if (!x->writing && ls_view_of(in, &view) && ls_view_reshape(&view, to))
+        return ls_import_view(x, 0, &view, to);
+    LS_TRY(ls_import_write(x, in));
     return ls_import_result(x, 0, ls_import_reshaped(x, in->top, &in->shape, to), to);
 }
 
-static int read_reshape(struct ls_importer *x)
+int ls_import_shape_of_reshape(struct ls_importer *x, const struct ls_onnx_value *in,
+                               struct ls_shape *to)
 {
-    struct ls_onnx_value *in = ls_import_blob(x, 0);
     const int64_t *dims;
     int64_t count, rest = -1, size = 1;
-    struct ls_shape to = {0};
-    if (in == NULL)
-        return x->status;
+    *to = (struct ls_shape){0};
     LS_TRY(ls_import_integers(x, "shape", 1, &dims, &count));
     if (count < 1 || count > LS_RANK_MAX)
         return ls_import_cannot(x, NULL, "a shape of 1 to %d axes is read", LS_RANK_MAX);
     const bool zero = ls_import_integer(x, "allowzero", 0) != 0;
-    to.rank = (int)count;
-    for (int i = 0; i < to.rank; i++) {
-        to.dim[i] = dims[i] == 0 && !zero && i < in->shape.rank ? in->shape.dim[i] : dims[i];
-        if (to.dim[i] == -1 && rest < 0)
+    to->rank = (int)count;
+    for (int i = 0; i < to->rank; i++) {
+        to->dim[i] = dims[i] == 0 && !zero && i < in->shape.rank ? in->shape.dim[i] : dims[i];
+        if (to->dim[i] == -1 && rest < 0)
             rest = i;
-        else if (to.dim[i] < 1 || to.dim[i] > ls_shape_size(&in->shape) / size)
+        else if (to->dim[i] < 1 || to->dim[i] > ls_shape_size(&in->shape) / size)
             return ls_import_cannot(x, NULL, "extent %d of its shape is %lld", i,
                                     (long long)dims[i]);
         else
-            size *= to.dim[i];
+            size *= to->dim[i];
     }
     if (rest >= 0)
-        to.dim[rest] = ls_shape_size(&in->shape) / size;
+        to->dim[rest] = ls_shape_size(&in->shape) / size;
+    return 0;
+}
+
+static int read_reshape(struct ls_importer *x)
+{
+    struct ls_onnx_value *in = ls_import_seen(x, 0);
+    struct ls_shape to;
+    if (in == NULL)
+        return x->status;
+    LS_TRY(ls_import_shape_of_reshape(x, in, &to));
     return reshape(x, in, &to);
 }
 
 static int read_flatten(struct ls_importer *x)
 {
-    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    struct ls_onnx_value *in = ls_import_seen(x, 0);
     if (in == NULL)
         return x->status;
     const int64_t axis = ls_import_integer(x, "axis", 1);
@@ -55,8 +67,9 @@ static int read_flatten(struct ls_importer *x)
     const struct ls_shape to = {.rank = 2,
                                 .dim = {ls_shape_count(&in->shape, 0, (int)at),
                                         ls_shape_count(&in->shape, (int)at, in->shape.rank)}};
-    if (at != 1 || ls_shape_equal(&in->shape, &to))
+    if (at != 1 || !x->writing || ls_shape_equal(&in->shape, &to))
         return reshape(x, in, &to);
+    LS_TRY(ls_import_write(x, in));
     return ls_import_result(x, 0, LS_LAYER(x, "Flatten", in->top, "%s", ""), &to);
 }
 
@@ -81,7 +94,7 @@ static int read_axes(struct ls_importer *x, int index, int rank, bool all,
 
 static int read_squeeze(struct ls_importer *x)
 {
-    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    struct ls_onnx_value *in = ls_import_seen(x, 0);
     bool gone[LS_RANK_MAX + 1];
     struct ls_shape to = {0};
     if (in == NULL)
@@ -99,7 +112,7 @@ static int read_squeeze(struct ls_importer *x)
 
 static int read_unsqueeze(struct ls_importer *x)
 {
-    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    struct ls_onnx_value *in = ls_import_seen(x, 0);
     const int64_t *axes;
     int64_t count;
     bool more[LS_RANK_MAX + 1];
@@ -120,7 +133,7 @@ static int read_unsqueeze(struct ls_importer *x)
 
 static int read_transpose(struct ls_importer *x)
 {
-    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    struct ls_onnx_value *in = ls_import_seen(x, 0);
     const int64_t *perm;
     int64_t count;
     int order[LS_RANK_MAX];
@@ -138,8 +151,33 @@ static int read_transpose(struct ls_importer *x)
         seen[order[i]] = true;
         to.dim[i] = in->shape.dim[order[i]];
     }
-    const char *top = ls_import_permuted(x, in->top, order, to.rank);
-    return ls_import_result(x, 0, top, &to);
+    struct ls_onnx_view view;
+    if (!x->writing && ls_view_of(in, &view) && ls_view_transpose(&view, order, to.rank))
+        return ls_import_view(x, 0, &view, &to);
+    LS_TRY(ls_import_write(x, in));
+    return ls_import_result(x, 0, ls_import_permuted(x, in->top, order, to.rank), &to);
+}
+
+/* A blob, or a constant as one, along axis 1. */
+static const char *read_piece(struct ls_importer *x, const struct ls_onnx_value *like, int index,
+                              int axis)
+{
+    struct ls_onnx_value *value = ls_import_input(x, index);
+    if (value != NULL && value->constant && axis == 1)
+        return ls_import_repeated(x, value, like->top, &like->shape);
+    value = ls_import_blob(x, index);
+    return value != NULL ? value->top : NULL;
+}
+
+/* The first input that is no constant. */
+static struct ls_onnx_value *first_blob(struct ls_importer *x)
+{
+    for (size_t i = 0; i < x->node->n_input; i++) {
+        const struct ls_onnx_value *value = ls_import_input(x, (int)i);
+        if (value != NULL && !value->constant)
+            return ls_import_blob(x, (int)i);
+    }
+    return ls_import_blob(x, 0);
 }
 
 static int read_concat(struct ls_importer *x)
@@ -147,7 +185,7 @@ static int read_concat(struct ls_importer *x)
     enum { MOST = 512 };
     const char *tops[MOST];
     const size_t count = x->node->n_input;
-    struct ls_onnx_value *first = ls_import_blob(x, 0);
+    struct ls_onnx_value *first = first_blob(x);
     if (first == NULL)
         return x->status;
     const int axis = ls_import_axis(x, ls_import_integer(x, "axis", 0), first->shape.rank);
@@ -156,191 +194,22 @@ static int read_concat(struct ls_importer *x)
     struct ls_shape out = first->shape;
     out.dim[axis] = 0;
     for (size_t i = 0; i < count; i++) {
-        struct ls_onnx_value *value = ls_import_blob(x, (int)i);
+        const struct ls_onnx_value *value = ls_import_input(x, (int)i);
         if (value == NULL)
-            return x->status;
+            return ls_import_cannot(x, NULL, "input %zu is missing", i);
         struct ls_shape other = value->shape;
         if (other.rank == out.rank)
             other.dim[axis] = first->shape.dim[axis];
         if (!ls_shape_equal(&other, &first->shape))
             return ls_import_cannot(x, NULL, "the shapes of its inputs do not fit each other");
-        tops[i] = value->top;
+        if ((tops[i] = read_piece(x, first, (int)i, axis)) == NULL)
+            return x->status;
         out.dim[axis] += value->shape.dim[axis];
     }
     if (count == 1)
         return ls_import_hand_on(x, first, 0);
     return ls_import_result(
         x, 0, ls_import_layer(x, "Concat", tops, count, "concat_param { axis: %d }", axis), &out);
-}
-
-/* Cuts a blob along an axis at `points`; parts that nothing reads are silenced. */
-static int cut(struct ls_importer *x, const struct ls_onnx_value *in, int axis,
-               const int64_t *points, size_t count, const bool *wanted, const char **tops)
-{
-    struct ls_text text = {0};
-    ls_text_format(&text, "slice_param { axis: %d ", axis);
-    for (size_t i = 0; i < count; i++)
-        ls_text_format(&text, "slice_point: %lld ", (long long)points[i]);
-    ls_text_add(&text, "}");
-    int status = text.failed
-                     ? ls_import_no_memory(x)
-                     : ls_import_layer_tops(x, "Slice", in->top, count + 1, tops, text.data);
-    ls_text_free(&text);
-    for (size_t i = 0; i <= count && status == 0; i++)
-        if (!wanted[i])
-            ls_text_format(
-                &x->net->layers,
-                "layer {\n  name: \"%s.unused\"\n  type: \"Silence\"\n  bottom: \"%s\"\n}\n",
-                tops[i], tops[i]);
-    return status;
-}
-
-const char *ls_import_part(struct ls_importer *x, const struct ls_onnx_value *in, int axis,
-                           int64_t begin, int64_t end)
-{
-    int64_t points[2];
-    bool wanted[3] = {false};
-    const char *tops[3] = {NULL};
-    size_t count = 0;
-    if (begin > 0)
-        points[count++] = begin;
-    const size_t index = count;
-    if (end < in->shape.dim[axis])
-        points[count++] = end;
-    wanted[index] = true;
-    if (count == 0)
-        return in->top;
-    return cut(x, in, axis, points, count, wanted, tops) == 0 ? tops[index] : NULL;
-}
-
-static int read_split(struct ls_importer *x)
-{
-    enum { MOST = 32 };
-    struct ls_onnx_value *in = ls_import_blob(x, 0);
-    const int64_t *sizes;
-    int64_t count, points[MOST], at = 0;
-    const char *tops[MOST];
-    bool wanted[MOST];
-    const size_t parts = x->node->n_output;
-    if (in == NULL)
-        return x->status;
-    const int axis = ls_import_axis(x, ls_import_integer(x, "axis", 0), in->shape.rank);
-    if (axis < 0)
-        return x->status;
-    LS_TRY(ls_import_integers(x, "split", 1, &sizes, &count));
-    if (parts < 1 || parts > MOST || (count >= 0 && (size_t)count != parts))
-        return ls_import_cannot(x, NULL, "1 to %d parts are read, each with its size", MOST);
-    const int64_t extent = in->shape.dim[axis];
-    const int64_t each = (extent + (int64_t)parts - 1) / (int64_t)parts;
-    int64_t size[MOST];
-    for (size_t i = 0; i < parts; i++) {
-        size[i] = count >= 0 ? sizes[i] : each < extent - at ? each : extent - at;
-        if (size[i] < 1 || size[i] > extent - at)
-            return ls_import_cannot(x, NULL, "its parts are not as large as its input together");
-        at += size[i];
-        points[i] = at;
-        const struct ls_onnx_value *out = ls_import_output(x, (int)i);
-        wanted[i] = out != NULL && out->uses > 0;
-    }
-    if (at != extent)
-        return ls_import_cannot(x, NULL, "its parts are not as large as its input together");
-    if (parts == 1)
-        return ls_import_hand_on(x, in, 0);
-    LS_TRY(cut(x, in, axis, points, parts - 1, wanted, tops));
-    for (size_t i = 0; i < parts; i++) {
-        struct ls_shape out = in->shape;
-        out.dim[axis] = size[i];
-        LS_TRY(ls_import_result(x, (int)i, tops[i], &out));
-    }
-    return 0;
-}
-
-static int64_t within(int64_t number, int64_t extent)
-{
-    number = number < 0 ? (number < -extent ? 0 : number + extent) : number;
-    return number > extent ? extent : number;
-}
-
-static int read_slice(struct ls_importer *x)
-{
-    struct ls_onnx_value *in = ls_import_blob(x, 0);
-    const int64_t *starts, *ends, *axes, *steps;
-    int64_t count, end_count, axis_count, step_count;
-    if (in == NULL)
-        return x->status;
-    LS_TRY(ls_import_integers(x, "starts", 1, &starts, &count));
-    LS_TRY(ls_import_integers(x, "ends", 2, &ends, &end_count));
-    LS_TRY(ls_import_integers(x, "axes", 3, &axes, &axis_count));
-    LS_TRY(ls_import_integers(x, "steps", 4, &steps, &step_count));
-    if (count < 1 || end_count != count || (axis_count >= 0 && axis_count != count) ||
-        (step_count >= 0 && step_count != count) || count > in->shape.rank)
-        return ls_import_cannot(x, NULL, "starts, ends, axes and steps do not fit each other");
-    struct ls_onnx_value now = *in;
-    for (int64_t i = 0; i < count; i++) {
-        const int axis = ls_import_axis(x, axis_count >= 0 ? axes[i] : i, in->shape.rank);
-        if (axis < 0)
-            return x->status;
-        if (step_count >= 0 && steps[i] != 1)
-            return ls_import_cannot(x, NULL, "steps other than 1 have no equivalent");
-        const int64_t extent = now.shape.dim[axis];
-        const int64_t begin = within(starts[i], extent), end = within(ends[i], extent);
-        if (begin >= end)
-            return ls_import_cannot(x, NULL, "it leaves nothing");
-        now.top = ls_import_part(x, &now, axis, begin, end);
-        if (now.top == NULL)
-            return x->status;
-        now.shape.dim[axis] = end - begin;
-    }
-    return ls_import_result(x, 0, now.top, &now.shape);
-}
-
-/* Rows of weights by number. */
-static int read_embedding(struct ls_importer *x)
-{
-    struct ls_onnx_value *weight = ls_import_constant(x, 0), *in = ls_import_blob(x, 1);
-    if (weight == NULL || in == NULL)
-        return x->status;
-    if (weight->shape.rank != 2 || ls_import_integer(x, "axis", 0) != 0 || weight->integers ||
-        weight->shape.dim[0] >= INT32_MAX || weight->shape.dim[1] >= INT32_MAX ||
-        in->shape.rank == LS_RANK_MAX)
-        return ls_import_cannot(x, NULL, "numbers that the input chooses must be rows of a matrix");
-    ls_import_call(x, weight);
-    const char *top = LS_LAYER(x, "Embed", in->top,
-                               "embed_param { input_dim: %lld num_output: %lld bias_term: false }",
-                               (long long)weight->shape.dim[0], (long long)weight->shape.dim[1]);
-    LS_TRY(ls_import_weight(x, top, "weight", weight->name, &weight->shape,
-                            ls_import_reals_of(x, weight)));
-    struct ls_shape out = in->shape;
-    out.dim[out.rank++] = weight->shape.dim[1];
-    return ls_import_result(x, 0, top, &out);
-}
-
-static int read_gather(struct ls_importer *x)
-{
-    const struct ls_onnx_value *data = ls_import_input(x, 0);
-    if (data != NULL && data->constant)
-        return read_embedding(x);
-    struct ls_onnx_value *in = ls_import_blob(x, 0), *index = ls_import_constant(x, 1);
-    if (in == NULL || index == NULL)
-        return x->status;
-    const int axis = ls_import_axis(x, ls_import_integer(x, "axis", 0), in->shape.rank);
-    if (axis < 0)
-        return x->status;
-    if (!index->integers || ls_shape_size(&index->shape) != 1 || index->shape.rank > 1)
-        return ls_import_cannot(x, NULL, "of a blob one place can be taken, not several");
-    const int64_t extent = in->shape.dim[axis];
-    const int64_t at = index->wholes[0] + (index->wholes[0] < 0 ? extent : 0);
-    if (at < 0 || at >= extent)
-        return ls_import_cannot(x, NULL, "there is no place %lld", (long long)index->wholes[0]);
-    const char *top = ls_import_part(x, in, axis, at, at + 1);
-    struct ls_shape kept = in->shape, out = {0};
-    kept.dim[axis] = 1;
-    for (int i = 0; i < kept.rank; i++)
-        if (i != axis || index->shape.rank == 1)
-            out.dim[out.rank++] = kept.dim[i];
-    if (out.rank == 0)
-        return ls_import_cannot(x, NULL, "nothing but a number would be left");
-    return ls_import_result(x, 0, ls_import_reshaped(x, top, &kept, &out), &out);
 }
 
 static int read_pad(struct ls_importer *x)
@@ -436,21 +305,31 @@ static int read_reduce_sum(struct ls_importer *x)
 
 static int read_identity(struct ls_importer *x)
 {
-    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    struct ls_onnx_value *in = ls_import_seen(x, 0);
     return in == NULL ? x->status : ls_import_hand_on(x, in, 0);
+}
+
+/* Whether a value is an input of the model, or a view of one. */
+static bool is_of_input(const struct ls_importer *x, const struct ls_onnx_value *value)
+{
+    struct ls_onnx_view view;
+    for (size_t i = 0; i < x->net->input_count && ls_view_of(value, &view); i++)
+        if (view.base == x->net->inputs[i].name)
+            return true;
+    return false;
 }
 
 /* Numbers that a layer computes are fp32; an input of whole numbers is read as it is. */
 static int read_cast(struct ls_importer *x)
 {
     enum ls_dtype type;
-    struct ls_onnx_value *in = ls_import_blob(x, 0);
+    struct ls_onnx_value *in = ls_import_seen(x, 0);
     if (in == NULL)
         return x->status;
     if (!ls_onnx_type((int32_t)ls_import_integer(x, "to", 0), &type))
         return ls_import_cannot(x, NULL, "its type is none that is read");
     const bool real = type == LS_F32 || type == LS_F64 || type == LS_F16 || type == LS_BF16;
-    if (!real && in->maker != SIZE_MAX)
+    if (!real && in->maker != SIZE_MAX && in->mask == NULL && !is_of_input(x, in))
         return ls_import_cannot(x, NULL, "a blob cannot be cut down to whole numbers");
     return ls_import_hand_on(x, in, 0);
 }
@@ -459,14 +338,11 @@ const struct ls_onnx_operator ls_onnx_read_shapes[] = {
     {"Cast", read_cast},
     {"Concat", read_concat},
     {"Flatten", read_flatten},
-    {"Gather", read_gather},
     {"Identity", read_identity},
     {"Pad", read_pad},
     {"ReduceMean", read_reduce_mean},
     {"ReduceSum", read_reduce_sum},
     {"Reshape", read_reshape},
-    {"Slice", read_slice},
-    {"Split", read_split},
     {"Squeeze", read_squeeze},
     {"Transpose", read_transpose},
     {"Unsqueeze", read_unsqueeze},

@@ -19,26 +19,42 @@ struct ls_onnx_value {
     bool integers; /* a constant's numbers are whole */
     const float *reals;
     const int64_t *wholes;
-    const char *top;    /* the blob */
-    const char *scores; /* of a softmax: what it reads */
-    size_t begin, end;  /* where the layers of a softmax stand in the text */
-    bool broken;        /* a node before it was refused */
-    size_t uses;        /* how many nodes and outputs read it */
-    size_t user;        /* the last node that does */
-    size_t maker;       /* the node that makes it; SIZE_MAX: none does */
+    const char *top;                   /* the blob */
+    const char *scores;                /* of a softmax: what it reads */
+    size_t begin, end;                 /* where the layers of a softmax stand in the text */
+    bool broken;                       /* a node before it was refused */
+    const struct ls_onnx_view *view;   /* what it is of a blob; NULL: nothing but itself */
+    const struct ls_onnx_pairs *pairs; /* scores or weights of attention */
+    const struct ls_onnx_mask *mask;   /* of attention */
+    bool waiting;                      /* its layers are written when a node needs it as a blob */
+    const char *share; /* layers of this name have the same weights; NULL: none has */
+    const struct ls_onnx_value *table; /* a constant: rows of this one, of learned embeddings */
+    int64_t row;                       /* the first of them */
+    bool one_row;                      /* all are the same */
+    size_t uses;                       /* how many nodes and outputs read it */
+    size_t user;                       /* the last node that does */
+    size_t maker;                      /* the node that makes it; SIZE_MAX: none does */
 };
 
 /* What a pattern has decided of a node. */
 enum ls_onnx_fate {
     LS_ONNX_AS_IT_IS,
     LS_ONNX_INSIDE, /* a part of what a later node stands for: nothing to do */
-    LS_ONNX_GELU,   /* the last node of a pattern; `in` is what it reads */
-    LS_ONNX_SAME    /* has been done by an earlier node: hands on its input */
+    LS_ONNX_SAME,   /* has been done by an earlier node: hands on its input */
+    /* The last node of a pattern; `in` is what it reads. */
+    LS_ONNX_GELU,
+    LS_ONNX_GELU_TANH,
+    LS_ONNX_SILU,
+    LS_ONNX_LAYER_NORM,
+    LS_ONNX_RMS_NORM
 };
 
 struct ls_onnx_plan {
     enum ls_onnx_fate fate;
-    size_t in; /* value */
+    size_t in;          /* value */
+    size_t scale, bias; /* values of a norm */
+    double eps;
+    int64_t axis;
 };
 
 struct ls_importer {
@@ -58,6 +74,7 @@ struct ls_importer {
     const char *wanted;          /* what the next layer should be called; NULL: as the node */
     struct ls_onnx_array *owned; /* of tensors whose numbers do not lie in the message */
     size_t owned_count;
+    bool writing;  /* layers of a node that was passed over are written */
     size_t folded; /* bytes of constants that were worked out */
     size_t weight_room;
     int status;
@@ -71,7 +88,9 @@ struct ls_onnx_operator {
 /* By file, ended by a NULL. */
 extern const struct ls_onnx_operator ls_onnx_read_products[], ls_onnx_read_windows[],
     ls_onnx_read_elements[], ls_onnx_read_shapes[], ls_onnx_read_norms[], ls_onnx_read_pooling[],
-    ls_onnx_read_resize[];
+    ls_onnx_read_resize[], ls_onnx_read_attention[], ls_onnx_read_arithmetic[],
+    ls_onnx_read_parts[], ls_onnx_read_lookups[];
+ls_onnx_reader ls_import_reader(const char *type);
 
 /* The node at hand cannot be imported, because of ...; `hint` may be NULL. */
 int ls_import_cannot(struct ls_importer *x, const char *hint, const char *format, ...)
@@ -127,11 +146,20 @@ const char *ls_import_layer(struct ls_importer *x, const char *type, const char 
 /* The same with several tops. */
 int ls_import_layer_tops(struct ls_importer *x, const char *type, const char *bottom, size_t count,
                          const char **tops, const char *parameters);
+/* A learned constant [N or 1, rows, width] that stands before or behind `like`, for each sample. */
+const char *ls_import_repeated(struct ls_importer *x, struct ls_onnx_value *value, const char *like,
+                               const struct ls_shape *shape);
 /* Adds a weight of that layer. */
 int ls_import_weight(struct ls_importer *x, const char *layer, const char *blob, const char *from,
                      const struct ls_shape *shape, const float *numbers);
 /* The next layer is called as this weight is, without ".weight". */
 void ls_import_call(struct ls_importer *x, const struct ls_onnx_value *weight);
+void ls_import_call_without(struct ls_importer *x, const struct ls_onnx_value *weight,
+                            const char *end);
+/* Finds the tables of embeddings that are weights of products, too: they stay one. */
+int ls_import_find_shared(struct ls_importer *x);
+/* Fields of a layer that let others have the same weights; "" where no other has them. */
+const char *ls_import_share(struct ls_importer *x, const struct ls_onnx_value *weight);
 
 /* A blob under another shape of as many numbers. */
 const char *ls_import_reshaped(struct ls_importer *x, const char *top, const struct ls_shape *from,
@@ -154,6 +182,8 @@ bool ls_import_broadcast(const struct ls_shape *a, const struct ls_shape *b, str
 /* Works out the node at hand, whose inputs are constants; *done says whether it could. */
 int ls_import_fold(struct ls_importer *x, bool *done);
 bool ls_import_folds(const char *type);
+/* Reads the node at hand if it is a part of attention; *done says whether it is. */
+int ls_import_attend(struct ls_importer *x, bool *done);
 /* Finds groups of nodes that one layer stands for. */
 int ls_import_find_patterns(struct ls_importer *x);
 int ls_import_read_pattern(struct ls_importer *x);
