@@ -3,7 +3,8 @@
  * Ranks are processes, tracks are threads. What takes time is one object with its duration ("X").
  * Arrows ("s" where they begin, "f" where they end) lead from what made an exchange ready to its
  * beginning, and from there to its end on other ranks. An arrow is written only where both of its
- * ends are.
+ * ends are, and where time passes between them: a rank that gets no bytes of another may have ended
+ * an exchange before that one has begun it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "observe/timeline_text.h"
@@ -92,6 +93,26 @@ int ls_timeline_exchanges(const struct ls_timeline *trace, uint32_t *count, stru
     return 0;
 }
 
+/* What of an exchange lies before its end: there arrows lead to. */
+static uint64_t last_moment(const struct ls_timeline_event *event)
+{
+    return event->end > event->begin ? event->end - 1 : event->end;
+}
+
+void ls_timeline_spans(const struct ls_timeline *trace, const struct ls_timeline_rank *rank,
+                       struct ls_timeline_span *spans)
+{
+    for (const struct ls_timeline_track *t = trace->tracks; t != NULL; t = t->next)
+        for (const struct ls_timeline_block *block = t->first; block != NULL; block = block->next)
+            for (size_t i = 0; i < block->count; i++) {
+                const struct ls_timeline_event *event = &block->event[i];
+                if (event->kind == LS_TIMELINE_EXCHANGE && event->number < rank->exchanges)
+                    spans[event->number] = (struct ls_timeline_span){
+                        .begin = (int64_t)event->begin + rank->offset,
+                        .end = (int64_t)last_moment(event) + rank->offset};
+            }
+}
+
 /* ---- Objects --------------------------------------------------------------------------------- */
 
 static void add_time(const struct writing *writing, const char *key, int64_t nanoseconds)
@@ -122,30 +143,34 @@ static void add_arrow(const struct writing *writing, char phase, uint64_t clock,
 }
 
 /* Whether what one rank sends another has an arrow. */
-static bool has_arrow(const struct writing *writing, int from, int to)
+static bool has_arrow(const struct writing *writing, uint32_t number, int from, int to)
 {
-    return from != to &&
-           (writing->rank->ranks <= ALL_TO_ALL || (from + 1) % writing->rank->ranks == to);
+    const struct ls_timeline_rank *rank = writing->rank;
+    if (from == to || (rank->ranks > ALL_TO_ALL && (from + 1) % rank->ranks != to))
+        return false;
+    return rank->spans[(size_t)from * rank->exchanges + number].begin <=
+           rank->spans[(size_t)to * rank->exchanges + number].end;
 }
 
 static void add_exchange_arrows(const struct writing *writing,
                                 const struct ls_timeline_event *event)
 {
     const int me = writing->rank->rank;
-    const uint64_t last = event->end > event->begin ? event->end - 1 : event->end;
     char id[64];
     if ((writing->known[event->number] & IS_READY) != 0) {
         snprintf(id, sizeof id, "ready.%d.%" PRIu32, me, event->number);
         add_arrow(writing, 'f', event->begin, "ready", id);
     }
-    for (int r = 0; r < writing->rank->ranks && event->number < writing->rank->exchanges; r++) {
-        if (has_arrow(writing, me, r)) {
+    if (writing->rank->spans == NULL || event->number >= writing->rank->exchanges)
+        return;
+    for (int r = 0; r < writing->rank->ranks; r++) {
+        if (has_arrow(writing, event->number, me, r)) {
             snprintf(id, sizeof id, "sent.%" PRIu32 ".%d.%d", event->number, me, r);
             add_arrow(writing, 's', event->begin, "sent", id);
         }
-        if (has_arrow(writing, r, me)) {
+        if (has_arrow(writing, event->number, r, me)) {
             snprintf(id, sizeof id, "sent.%" PRIu32 ".%d.%d", event->number, r, me);
-            add_arrow(writing, 'f', last, "sent", id);
+            add_arrow(writing, 'f', last_moment(event), "sent", id);
         }
     }
 }

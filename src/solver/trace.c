@@ -115,6 +115,28 @@ static int compare_traces(struct ls_trainer *trainer, struct clock_note *notes,
     return 0;
 }
 
+/* When all exchanges begin and end on all ranks. */
+static int gather_spans(struct ls_trainer *trainer, struct ls_timeline_rank *rank,
+                        struct ls_timeline_span **all, struct ls_error *error)
+{
+    struct ls_comm *comm = trainer->comm;
+    const size_t count = rank->exchanges;
+    *all = NULL;
+    if (count == 0)
+        return 0;
+    struct ls_timeline_span *mine = ls_alloc(count, sizeof *mine);
+    *all = ls_alloc(count * (size_t)comm->size, sizeof **all);
+    int status = mine == NULL || *all == NULL ? ls_fail_memory(error, "a trace") : 0;
+    status = ls_comm_agree(comm, status, error);
+    if (status == 0 && mine != NULL && *all != NULL) {
+        ls_timeline_spans(trainer->trace, rank, mine);
+        status = ls_comm_all_gather(comm, mine, count * sizeof *mine, *all, error);
+        rank->spans = *all;
+    }
+    ls_free(mine);
+    return status;
+}
+
 /* ---- The file -------------------------------------------------------------------------------- */
 
 /* `texts` are the objects of all ranks. An object that says nothing ends them without a comma. */
@@ -186,10 +208,16 @@ static int write_of_all(struct ls_trainer *trainer, struct clock_note *notes,
     bool full = false;
     char *all = NULL;
     size_t size = 0;
+    struct ls_timeline_span *spans = NULL;
     LS_TRY(compare_traces(trainer, notes, &rank, &full, error));
-    if (comm->size > 1)
+    int status = 0;
+    if (comm->size > 1) {
         rank.host = comm->transport->host;
-    int status = ls_timeline_write(trainer->trace, &rank, &text, error);
+        status = gather_spans(trainer, &rank, &spans, error);
+    }
+    if (status == 0)
+        status = ls_timeline_write(trainer->trace, &rank, &text, error);
+    ls_free(spans);
     if (comm->size == 1) {
         if (status == 0)
             status = write_file(trainer, text.data, text.length, error);
