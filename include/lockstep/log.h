@@ -113,6 +113,8 @@ struct lockstep_page_picture {
     int64_t shape[3];            /* planes (1 or 3), height, width */
     const char *caption;
     int mark; /* 1: what is predicted is right, -1: it is wrong, 0: neither is said */
+    const struct lockstep_box *boxes; /* drawn over it */
+    size_t box_count;
 };
 
 struct lockstep_page_options {
@@ -123,6 +125,7 @@ struct lockstep_page_options {
     const char *net;          /* a drawing of the net, a whole <svg> element; NULL: none */
     const char *times;        /* what `lockstep time --json` wrote; NULL: nothing */
     const struct lockstep_confusion *confusion;   /* which classes the net takes for which; NULL */
+    const struct lockstep_found_boxes *found;     /* how it finds boxes; NULL: nothing */
     const struct lockstep_page_picture *pictures; /* of samples, for example the worst */
     size_t picture_count;
     const char *pictures_title; /* what they are; NULL: "Samples" */

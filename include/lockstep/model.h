@@ -151,6 +151,63 @@ LOCKSTEP_API int lockstep_model_confusion(struct lockstep_model *model, int64_t 
                                           size_t worst, const struct lockstep_confusion **confusion,
                                           struct lockstep_error *error);
 
+/* What a box in a picture is: found and right, found and wrong, a true box that was not found, or
+ * found where nothing says whether it is right. */
+enum lockstep_box_kind {
+    LOCKSTEP_BOX_RIGHT,
+    LOCKSTEP_BOX_WRONG,
+    LOCKSTEP_BOX_MISSED,
+    LOCKSTEP_BOX_OPEN
+};
+
+/* Its corners are parts of the sides of the sample as the net gets it: 0 is left or top, 1 right or
+ * bottom. */
+struct lockstep_box {
+    enum lockstep_box_kind kind;
+    int label;        /* its class */
+    const char *name; /* of the class; NULL: not known */
+    double score;     /* of a found box; NaN: a true one */
+    double xmin, ymin, xmax, ymax;
+};
+
+/* A sample with what was found in it, the highest score first, and what was missed. */
+struct lockstep_boxed_sample {
+    int64_t index;
+    double score; /* right ones / (found + missed ones); 1 where there are none of either */
+    const struct lockstep_box *boxes;
+    size_t box_count;
+};
+
+/* How a net does that finds boxes in pictures. */
+struct lockstep_found_boxes {
+    int64_t samples; /* looked at */
+    size_t classes;  /* the largest class that there is, and 1 */
+    /* Of each class: count are the true boxes, predicted those found; iou is NaN. */
+    const struct lockstep_class_figures *figures;
+    int judged;                                /* the data have true boxes */
+    const struct lockstep_boxed_sample *worst; /* the worst first; not judged: the first samples */
+    size_t worst_count;
+};
+
+/* Whether a net predicts boxes: the rows of a DetectionOutput, or of a YOLO one. */
+LOCKSTEP_API int lockstep_model_finds_boxes(const struct lockstep_model *model);
+/* Looks for boxes in the first `samples` samples (0: all) of the net's own data; those count whose
+ * score is at least `score`. A found box is right if the true box of its class that it overlaps
+ * most, by half of what both cover at least, belongs to none with a higher score; difficult true
+ * boxes need not be found. `worst` samples are kept. True boxes are rows of 8 numbers in the second
+ * tensor of each sample (docs/caffe.md, "Boxes"). What is returned belongs to the model until its
+ * next call. */
+LOCKSTEP_API int lockstep_model_find_boxes(struct lockstep_model *model, int64_t samples,
+                                           size_t worst, double score,
+                                           const struct lockstep_found_boxes **found,
+                                           struct lockstep_error *error);
+/* The index-th sample of the test phase's data as the net gets it, which boxes are parts of: as
+ * lockstep_model_predict_sample has it, but behind crops and resizing, with mean and scale undone.
+ * Numbers that no pixels can be made of again lie from 0 (the least) to 255. */
+LOCKSTEP_API int lockstep_model_sample_picture(struct lockstep_model *model, int64_t index,
+                                               int64_t shape[3], float *pixels,
+                                               struct lockstep_error *error);
+
 /* Samples in the test phase's data; 0 if the net has no data layer. */
 LOCKSTEP_API int64_t lockstep_model_sample_count(const struct lockstep_model *model);
 

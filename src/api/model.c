@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/boxes.h"
 #include "api/confusion.h"
 #include "api/options.h"
 #include "api/predict.h"
@@ -404,6 +405,7 @@ void lockstep_model_free(struct lockstep_model *model)
     if (model == NULL)
         return;
     ls_confusion_free(model->confusion);
+    ls_found_boxes_free(model->found);
     ls_model_free_predictions(model);
     ls_step_free(model->pass);
     ls_net_close(model->net);

@@ -9,6 +9,7 @@
 #include "solver/trainer.h"
 
 struct ls_confusion;
+struct ls_found_boxes;
 struct ls_picture_reader;
 struct lockstep_model {
     struct ls_net_definition definition;                  /* its file is owned */
@@ -30,6 +31,7 @@ struct lockstep_model {
 
     struct ls_prediction *prediction;
     struct ls_confusion *confusion;     /* the last one; NULL: none yet */
+    struct ls_found_boxes *found;       /* the same */
     int64_t input_size;                 /* numbers of a sample; 0: the net has no input */
     size_t output_size;                 /* numbers that a sample yields; 0: none */
     const char *blob;                   /* that predictions are of; NULL: the net's own output */

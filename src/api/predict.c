@@ -2,7 +2,8 @@
  * api/predict_pictures.c.
  *
  * The value that counts is the softmax inside a SoftmaxWithLoss layer; without one, the last top
- * that no layer reads (a deploy net's "prob"), else the input of an accuracy or a loss.
+ * that no layer reads (a deploy net's "prob"), else the input of an accuracy or a loss, or the
+ * boxes that a DetectionEvaluate layer judges.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/predict.h"
@@ -48,6 +49,15 @@ static struct ls_value *of_last_op(const struct ls_graph *graph, int rank)
     return NULL;
 }
 
+/* The boxes that a layer judges; NULL: there is none. */
+static struct ls_value *of_evaluation(const struct ls_graph *graph)
+{
+    for (size_t i = graph->op_count; i-- > 0;)
+        if (graph->ops[i]->kind == LS_OP_DETECTION_EVALUATE && usable(graph->ops[i]->input[0]))
+            return graph->ops[i]->input[0];
+    return NULL;
+}
+
 /* What a blob holds in the end; NULL: it is no value that belongs to samples. */
 static struct ls_value *of_blob(const struct ls_graph *graph, const char *blob)
 {
@@ -73,7 +83,7 @@ struct ls_value *ls_model_output(const struct ls_graph *graph, const char *blob)
     }
     for (int rank = 1; rank <= LS_PREDICTS_INPUT_MAX && value == NULL; rank++)
         value = of_last_op(graph, rank);
-    return value;
+    return value != NULL ? value : of_evaluation(graph);
 }
 
 /* ---- Preparation ----------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "cli/model.h"
 #include "cli/page.h"
 #include "cli/report.h"
+#include "cli/size.h"
 #include "cli/worst.h"
 
 enum { LOGS_MAX = 8 };
@@ -19,7 +20,7 @@ enum { LOGS_MAX = 8 };
 struct values {
     struct ls_cli_list logs, names;
     struct ls_cli_model_values model;
-    const char *output, *title, *times;
+    const char *output, *title, *times, *score;
     int64_t worst, samples;
 };
 
@@ -46,6 +47,10 @@ static int check(const struct values *values)
         return ls_cli_usage_error("report: there are more names than logs");
     if (values->model.weights != NULL && values->model.model == NULL)
         return ls_cli_usage_error("report: --weights go with --model FILE");
+    double score = 0;
+    const char *end = values->score != NULL ? ls_cli_parse_number(values->score, &score) : "";
+    if (end == NULL || *end != '\0' || score > 1)
+        return ls_cli_usage_error("report: --score '%s' is no number from 0 to 1", values->score);
     const char *inputs[] = {values->model.model, values->times};
     for (size_t i = 0; i < values->logs.count; i++)
         if (is_same_file(values->logs.items[i], values->output))
@@ -112,12 +117,15 @@ static int find_worst(const struct values *values, const struct lockstep_log *lo
                       struct ls_cli_worst *worst)
 {
     struct ls_cli_model_values model = values->model;
+    double score = 0.5;
     char *named = weights_of_log(values, log);
     if (named != NULL)
         model.weights = named;
     if (model.weights == NULL || strcmp(model.weights, "none") == 0)
         return 0;
-    int status = ls_cli_worst_find(worst, &model, values->samples, (size_t)values->worst);
+    if (values->score != NULL)
+        (void)ls_cli_parse_number(values->score, &score); /* it was checked */
+    int status = ls_cli_worst_find(worst, &model, values->samples, (size_t)values->worst, score);
     if (status != 0 && named != NULL) {
         ls_cli_worst_free(worst);
         ls_cli_put_lines("the page goes without classes and samples");
@@ -156,6 +164,7 @@ static int run(const void *data)
     if (status == 0)
         status = find_worst(values, logs[0], &worst);
     options.confusion = worst.confusion;
+    options.found = worst.found;
     options.pictures = worst.pictures;
     options.picture_count = worst.count;
     options.pictures_title = worst.title;
@@ -194,6 +203,9 @@ static const struct ls_cli_option options[] = {
                "their labels; default: all"),
     LS_CLI_ROW(LS_CLI_INTEGER, "worst", "N", struct values, worst, 0,
                "with --model: show so many of the worst samples; default: 24"),
+    LS_CLI_ROW(LS_CLI_TEXT, "score", "F", struct values, score, 0,
+               "with --model, of a net that finds boxes: show those with this score at\n"
+               "least; default: 0.5"),
     LS_CLI_ROW(LS_CLI_TEXT, "times", "FILE", struct values, times, 0,
                "what 'lockstep time --json' wrote: the time of each layer"),
     {.name = NULL}};

@@ -122,8 +122,73 @@ static int draw_all(struct ls_cli_worst *worst, struct lockstep_error *error)
     return 0;
 }
 
+/* ---- Boxes ----------------------------------------------------------------------------------- */
+
+static char *describe_boxes(const struct lockstep_boxed_sample *sample, bool judged)
+{
+    char *text = NULL;
+    size_t size, of_kind[LOCKSTEP_BOX_OPEN + 1] = {0};
+    FILE *out = open_memstream(&text, &size);
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < sample->box_count; i++)
+        of_kind[sample->boxes[i].kind]++;
+    fprintf(out, "sample %" PRId64 "\n", sample->index);
+    if (judged)
+        fprintf(out, "%zu right, %zu missed, %zu wrong", of_kind[LOCKSTEP_BOX_RIGHT],
+                of_kind[LOCKSTEP_BOX_MISSED], of_kind[LOCKSTEP_BOX_WRONG]);
+    else
+        fprintf(out, "%zu found", sample->box_count);
+    return fclose(out) == 0 ? text : NULL;
+}
+
+/* A sample as the net gets it, which boxes are parts of. */
+static int draw_boxes(struct ls_cli_worst *worst, const struct lockstep_boxed_sample *sample,
+                      struct lockstep_error *error)
+{
+    int64_t shape[3];
+    int status = lockstep_model_sample_picture(worst->model, sample->index, shape, NULL, error);
+    if (status != 0)
+        return status;
+    float *pixels = malloc((size_t)(shape[0] * shape[1] * shape[2]) * sizeof *pixels);
+    if (pixels == NULL)
+        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+    status = lockstep_model_sample_picture(worst->model, sample->index, shape, pixels, error);
+    if (status == 0) {
+        const struct lockstep_confusion none = {.positions = 1};
+        struct lockstep_page_picture *picture = &worst->pictures[worst->count++];
+        *picture = (struct lockstep_page_picture){.shape = {3, shape[1], shape[2]},
+                                                  .boxes = sample->boxes,
+                                                  .box_count = sample->box_count};
+        picture->planes = paint(&none, NULL, pixels, shape);
+        picture->caption = describe_boxes(sample, worst->found->judged);
+        if (picture->planes == NULL || picture->caption == NULL)
+            status = ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+    }
+    free(pixels);
+    return status;
+}
+
+static int draw_all_boxes(struct ls_cli_worst *worst, struct lockstep_error *error)
+{
+    const struct lockstep_found_boxes *found = worst->found;
+    worst->pictures = calloc(found->worst_count + 1, sizeof *worst->pictures);
+    if (worst->pictures == NULL)
+        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+    worst->title = found->judged ? "The worst samples: right is green, missed red, wrong blue"
+                                 : "Boxes that were found";
+    for (size_t i = 0; i < found->worst_count; i++) {
+        int status = draw_boxes(worst, &found->worst[i], error);
+        if (status == LOCKSTEP_USAGE) /* no pictures */
+            return 0;
+        if (status != 0)
+            return status;
+    }
+    return 0;
+}
+
 int ls_cli_worst_find(struct ls_cli_worst *worst, const struct ls_cli_model_values *values,
-                      int64_t samples, size_t count)
+                      int64_t samples, size_t count, double score)
 {
     *worst = (struct ls_cli_worst){.count = 0};
     int status = ls_cli_load_model("report", values, 0, 0,
@@ -131,9 +196,16 @@ int ls_cli_worst_find(struct ls_cli_worst *worst, const struct ls_cli_model_valu
     if (status != 0)
         return status;
     struct lockstep_error *error = lockstep_error_new();
-    status = lockstep_model_confusion(worst->model, samples, count, &worst->confusion, error);
-    if (status == 0)
-        status = draw_all(worst, error);
+    if (lockstep_model_finds_boxes(worst->model)) {
+        status =
+            lockstep_model_find_boxes(worst->model, samples, count, score, &worst->found, error);
+        if (status == 0)
+            status = draw_all_boxes(worst, error);
+    } else {
+        status = lockstep_model_confusion(worst->model, samples, count, &worst->confusion, error);
+        if (status == 0)
+            status = draw_all(worst, error);
+    }
     if (status != 0)
         ls_cli_report(status, error);
     lockstep_error_free(error);

@@ -58,6 +58,10 @@ int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const struct ls_pr
  * `pixels` has room for what `shape` says, or is NULL to ask for the shape. */
 int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape[3], float *pixels,
                         int *label, struct ls_error *error);
+/* The image of a sample as the net gets it, with mean and scale undone: shape and 0..255 pixels, as
+ * above. Numbers that no pixels can be made of again lie from 0 (the least) to 255. */
+int ls_reader_fetch_shown(struct ls_reader *reader, int64_t ordinal, int64_t shape[3],
+                          float *pixels, struct ls_error *error);
 /* Decodes a picture file as this data set's transformation would have it in the test phase; resized
  * to the records' size, where they are not cropped. The sample has the shape of ls_dataset_shape.
  */

@@ -1,6 +1,7 @@
 /* Pictures of a data set as they are shown, and pictures of others as its samples. See
  * data/reader.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -24,16 +25,22 @@ static void swap_planes(const int64_t shape[3], float *pixels)
     }
 }
 
+static int check_image(const struct ls_reader *reader, struct ls_error *error)
+{
+    if (ls_source_has_image(reader->dataset->source))
+        return 0;
+    return ls_fail(error, LOCKSTEP_USAGE, reader->dataset->name,
+                   "'lockstep test' measures the net, and an HDF5Output layer in it writes the "
+                   "blobs of every sample",
+                   "its records have no images to show");
+}
+
 int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape[3], float *pixels,
                         int *label, struct ls_error *error)
 {
     const struct ls_source *source = reader->dataset->source;
     struct ls_record record = {0};
-    if (!ls_source_has_image(source))
-        return ls_fail(error, LOCKSTEP_USAGE, reader->dataset->name,
-                       "'lockstep test' measures the net, and an HDF5Output layer in it writes the "
-                       "blobs of every sample",
-                       "its records have no images to show");
+    LS_TRY(check_image(reader, error));
     bool one = source->tensors > 1 && source->tensor[1].role == LS_TENSOR_PLAIN;
     uint32_t wanted = (pixels != NULL ? LS_TENSOR(0) : 0) | (one ? LS_TENSOR(1) : 0);
     LS_TRY(ls_reader_record(reader, ordinal, wanted, &record, error));
@@ -46,6 +53,54 @@ int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape
         return 0;
     ls_numbers_to_f32(image->type, image->data, ls_record_size(shape), pixels);
     if (source->bgr && shape[0] == 3)
+        swap_planes(shape, pixels);
+    return 0;
+}
+
+/* Puts numbers between 0 and 255 by the least and the largest of them. */
+static void stretch(float *pixels, int64_t count)
+{
+    float least = INFINITY, most = -INFINITY;
+    for (int64_t i = 0; i < count; i++) {
+        least = fminf(least, pixels[i]);
+        most = fmaxf(most, pixels[i]);
+    }
+    const float range = most - least;
+    for (int64_t i = 0; i < count; i++)
+        pixels[i] = range > 0 && isfinite(range) && isfinite(pixels[i])
+                        ? (pixels[i] - least) / range * 255
+                        : 0;
+}
+
+/* Undoes mean (a mean picture: by its mean in each channel) and scale. */
+static void undo(const struct ls_transform *t, const int64_t shape[3], float *pixels)
+{
+    const int64_t size = shape[1] * shape[2], of_mean = t->input[1] * t->input[2];
+    for (int64_t c = 0; c < shape[0]; c++) {
+        double mean = t->channel_mean != NULL ? (double)t->channel_mean[c] : 0;
+        for (int64_t i = 0; t->mean != NULL && i < of_mean; i++)
+            mean += (double)t->mean[c * of_mean + i] / (double)of_mean;
+        for (int64_t i = 0; i < size; i++)
+            pixels[c * size + i] = pixels[c * size + i] / t->scale + (float)mean;
+    }
+}
+
+int ls_reader_fetch_shown(struct ls_reader *reader, int64_t ordinal, int64_t shape[3],
+                          float *pixels, struct ls_error *error)
+{
+    const struct ls_dataset *dataset = reader->dataset;
+    const struct ls_transform *transform = &dataset->transform;
+    void *out[LS_RECORD_TENSORS] = {pixels};
+    LS_TRY(check_image(reader, error));
+    LS_TRY(ls_dataset_sample_shape(dataset, ordinal, shape, error));
+    if (pixels == NULL)
+        return 0;
+    LS_TRY(ls_reader_fetch(reader, ordinal, out, error));
+    if (dataset->source->tensor[0].type != LS_U8 || transform->standardize || transform->scale == 0)
+        stretch(pixels, ls_record_size(shape));
+    else
+        undo(transform, shape, pixels);
+    if (dataset->source->bgr && shape[0] == 3)
         swap_planes(shape, pixels);
     return 0;
 }

@@ -12,10 +12,11 @@
 struct fake {
     /* What to answer. */
     int load_status, create_status, run_status, test_status, verify_status, convert_status;
-    int board_room;    /* events that a folder takes; 0: any */
-    int hash_status;   /* of the weights' hash, */
-    int64_t hash_from; /* from this iteration on */
-    int confusion_status;
+    int board_room;                            /* events that a folder takes; 0: any */
+    int hash_status;                           /* of the weights' hash, */
+    int64_t hash_from;                         /* from this iteration on */
+    int confusion_status;                      /* of boxes, too */
+    int boxes;                                 /* the net finds boxes */
     const char *last_snapshot, *best_snapshot; /* that logs name; NULL: none */
     int picture_status;                        /* of pictures whose name begins with "bad" */
     const char *message;                       /* of a failure */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "fake_inner.h"
 
+#include <math.h>
 #include <string.h>
 
 struct lockstep_log {
@@ -70,6 +71,9 @@ int lockstep_page_write(const char *path, const struct lockstep_log *const *logs
         fake_note("classes(%zu|%zu|%s|%d) ", options->confusion->classes, options->picture_count,
                   options->picture_count > 0 ? options->pictures[0].caption : "-",
                   options->picture_count > 0 ? options->pictures[0].mark : 0);
+    if (options->found != NULL && options->picture_count > 0)
+        fake_note("found(%zu|%s|%zu) ", options->found->classes, options->pictures[0].caption,
+                  options->pictures[0].box_count);
     return fake_answer(fake.convert_status, error);
 }
 
@@ -98,4 +102,38 @@ void lockstep_log_describe(const struct lockstep_log *log, struct lockstep_log_s
         .ended = 1,
         .last_snapshot = fake.last_snapshot != NULL ? fake.last_snapshot : "",
         .best_snapshot = fake.best_snapshot != NULL ? fake.best_snapshot : ""};
+}
+
+int lockstep_model_finds_boxes(const struct lockstep_model *model)
+{
+    (void)model;
+    return fake.boxes;
+}
+
+int lockstep_model_find_boxes(struct lockstep_model *model, int64_t samples, size_t worst,
+                              double score, const struct lockstep_found_boxes **found,
+                              struct lockstep_error *error)
+{
+    static const struct lockstep_box boxes[] = {
+        {LOCKSTEP_BOX_RIGHT, 1, "cat", 0.9, 0, 0, 1, 1},
+        {LOCKSTEP_BOX_MISSED, 1, "cat", (double)NAN, 0, 0, 1, 1}};
+    static const struct lockstep_boxed_sample kept[] = {{3, 0.5, boxes, 2}};
+    static const struct lockstep_found_boxes made = {
+        .samples = 9, .classes = 2, .judged = 1, .worst = kept, .worst_count = 1};
+    (void)model;
+    fake_note("boxes(%lld|%zu|%g) ", (long long)samples, worst, score);
+    *found = fake.confusion_status == 0 ? &made : NULL;
+    return fake_answer(fake.confusion_status, error);
+}
+
+int lockstep_model_sample_picture(struct lockstep_model *model, int64_t index, int64_t shape[3],
+                                  float *pixels, struct lockstep_error *error)
+{
+    (void)model;
+    (void)index;
+    shape[0] = 1;
+    shape[1] = shape[2] = 2;
+    for (int i = 0; i < 4 && pixels != NULL; i++)
+        pixels[i] = (float)i;
+    return fake_answer(0, error);
 }

@@ -32,6 +32,28 @@ static void test_report_of_model(void **state)
                      LOCKSTEP_DEFINITION);
 }
 
+/* A net that finds boxes. */
+static void test_report_of_boxes(void **state)
+{
+    (void)state;
+    const char *model = ls_test_path("net.prototxt");
+    ls_test_write_text(model, "name: \"n\"");
+    fake.boxes = 1;
+    assert_int_equal(RUN("report", "a", "-o", "p", "--model", model, "--weights", "w"), 0);
+    assert_non_null(strstr(fake.calls, "boxes(0|24|0.5) "));
+    assert_non_null(strstr(fake.calls, "found(2|sample 3\n1 right, 1 missed, 0 wrong|2) "));
+    assert_null(strstr(fake.calls, "confusion"));
+    assert_int_equal(RUN("report", "a", "-o", "p", "--model", model, "--weights", "w", "--score",
+                         "0.125", "--samples", "5"),
+                     0);
+    assert_non_null(strstr(fake.calls, "boxes(5|24|0.125) "));
+    assert_int_equal(RUN("report", "a", "-o", "p", "--score", "1.5"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("report", "a", "-o", "p", "--score", "0.5x"), LOCKSTEP_USAGE);
+    fake.confusion_status = LOCKSTEP_DIVERGED;
+    assert_int_equal(RUN("report", "a", "-o", "p", "--model", model, "--weights", "w"),
+                     LOCKSTEP_DIVERGED);
+}
+
 /* Without --weights: those that the log names, the best before the last, as the log says where or
  * beside it. A page goes without them where they do not do. */
 static void test_report_of_log(void **state)
@@ -199,8 +221,8 @@ static void test_live_page_of_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_report),          TEST(test_report_errors),      TEST(test_report_keeps_inputs),
-        TEST(test_report_of_model), TEST(test_report_of_log),      TEST(test_confusion),
-        TEST(test_live_page),       TEST(test_live_page_of_others)};
+        TEST(test_report),          TEST(test_report_errors), TEST(test_report_keeps_inputs),
+        TEST(test_report_of_model), TEST(test_report_of_log), TEST(test_report_of_boxes),
+        TEST(test_confusion),       TEST(test_live_page),     TEST(test_live_page_of_others)};
     return cmocka_run_group_tests(tests, NULL, free_texts);
 }

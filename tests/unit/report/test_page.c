@@ -187,6 +187,40 @@ static void test_classes(void **state)
     ls_log_free(log);
 }
 
+/* Boxes over a picture, which becomes smaller where it is large. */
+static void test_boxes(void **state)
+{
+    (void)state;
+    enum { SIDE = 1025 };
+    struct lockstep_log *log = make_log(0);
+    const struct lockstep_class_figures figures[] = {
+        {.count = 0}, {.name = "<cat>", .count = 3, .predicted = 2, .precision = 0.5}};
+    const struct lockstep_found_boxes found = {
+        .samples = 7, .classes = 2, .figures = figures, .judged = 1};
+    const struct lockstep_box boxes[] = {
+        {LOCKSTEP_BOX_RIGHT, 1, "<cat>", 0.875, 0.25, 0.5, 0.5, 1},
+        {LOCKSTEP_BOX_MISSED, 7, NULL, (double)NAN, -5, 0, 1e30, 1}};
+    unsigned char *planes = calloc(SIDE, 3);
+    const struct lockstep_page_picture picture = {
+        .planes = planes, .shape = {1, 3, SIDE}, .caption = "c", .boxes = boxes, .box_count = 2};
+    const struct lockstep_page_options options = {
+        .found = &found, .pictures = &picture, .picture_count = 1};
+    char *page = write_page((const struct lockstep_log *const[]){log}, 1, &options);
+    assert_non_null(strstr(page, "<h2>Boxes</h2>\n<p>Looked for in 7 samples."));
+    assert_int_equal(count(page, "<td class=\"w\">&lt;cat&gt;</td>"), 1);
+    assert_null(strstr(page, "<td class=\"w\">0</td>")); /* a class that does not occur */
+    assert_non_null(strstr(page, "<g class=\"box right\"><rect x=\"75.0\""));
+    assert_non_null(strstr(page, ">&lt;cat&gt; 0.88</text>"));
+    assert_non_null(strstr(page, "<g class=\"box missed\"><rect x=\"0.0\" y=\"0.0\" "
+                                 "width=\"300.0\" height=\"0.9\"/>"));
+    assert_non_null(strstr(page, ">7</text>"));
+    /* 1025 x 3 in thirds: a PNG of 342 x 1. */
+    assert_non_null(strstr(page, "base64,iVBORw0KGgoAAAANSUhEUgAAAVYAAAAB"));
+    free(page);
+    free(planes);
+    ls_log_free(log);
+}
+
 static void test_units(void **state)
 {
     (void)state;
@@ -209,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_escaped),  cmocka_unit_test(test_curves),
         cmocka_unit_test(test_extremes), cmocka_unit_test(test_times),
-        cmocka_unit_test(test_classes),  cmocka_unit_test(test_units)};
+        cmocka_unit_test(test_classes),  cmocka_unit_test(test_boxes),
+        cmocka_unit_test(test_units)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
