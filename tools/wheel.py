@@ -9,6 +9,9 @@ library, and gcc's and C++'s run-time libraries). They get names of their own ("
 the dynamic loader knows libraries by these names alone. A name of the same length is written over
 the old one, wherever it stands among the strings of the dynamic section.
 
+Modules for MPI that lie beside LIBRARY go along; the MPI library itself does not: a job needs the one
+of its launcher.
+
 The tag says the oldest C library that has all the functions which are called. The file depends on
 what goes in and on nothing else: no time, no order of a folder.
 SPDX-License-Identifier: BSD-2-Clause"""
@@ -54,6 +57,14 @@ def closure(library):
 
     add(os.path.basename(library), library)
     return order
+
+
+def modules_of(library):
+    """The modules beside it, which it loads when a launcher of MPI has started the process."""
+    folder = os.path.dirname(library)
+    names = [f"liblockstep_{kind}.so" for kind in ("openmpi", "mpich", "mpi")]
+    return {name: os.path.join(folder, name) for name in names
+            if os.path.exists(os.path.join(folder, name))}
 
 
 def strings_section(data):
@@ -165,10 +176,18 @@ def collect(library, folder, version):
         if licence and os.path.exists(licence):
             with open(licence, "rb") as file:
                 files[f"{info}/licenses/{package}.txt"] = file.read()
+    modules = modules_of(library)
+    for name, path in modules.items():
+        stripped = os.path.join(folder, name)
+        subprocess.run(["strip", "--strip-unneeded", "-o", stripped, path], check=True)
+        with open(stripped, "rb") as file:
+            files[f"lockstep/_lib/{name}"] = file.read()
+        os.unlink(stripped)
     files["lockstep/_lib/order"] = ("\n".join(order) + "\n").encode()
     with open(os.path.join(ROOT, "LICENSE"), "rb") as file:
         files[f"{info}/licenses/LICENSE"] = file.read()
-    tag = "py3-none-manylinux_{}_{}_x86_64".format(*c_library(libraries.values()))
+    tag = "py3-none-manylinux_{}_{}_x86_64".format(
+        *c_library([*libraries.values(), *modules.values()]))
     files[f"{info}/METADATA"] = metadata(version, sorted(names)).encode()
     files[f"{info}/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: lockstep ({version})\n"
                               f"Root-Is-Purelib: false\nTag: {tag}\n").encode()

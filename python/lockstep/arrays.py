@@ -80,10 +80,12 @@ class Tensor:
 
     @property
     def size(self) -> int:
+        """How many numbers there are."""
         return size_of(self.shape)
 
     @property
     def ndim(self) -> int:
+        """How many axes there are."""
         return len(self.shape)
 
     @property
@@ -97,6 +99,7 @@ class Tensor:
         return view.cast("f", self.shape) if self.shape and self.size else view.cast("f")
 
     def tolist(self) -> Any:
+        """The numbers in lists of lists; one number where there is no axis."""
         return self.memoryview().tolist() if self.shape else self._memory[0]
 
     def __len__(self) -> int:

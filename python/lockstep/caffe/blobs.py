@@ -15,10 +15,12 @@ class Blob:
 
     @property
     def shape(self) -> Tuple[int, ...]:
+        """Its extents."""
         return tuple(self.data.shape)
 
     @property
     def count(self) -> int:
+        """How many numbers there are."""
         return int(self.data.size)
 
     def _legacy(self, axis: int) -> int:
@@ -31,10 +33,12 @@ class Blob:
 
     @property
     def diff(self) -> Any:
+        """The gradient of the loss with respect to it, where there is one."""
         raise AttributeError("a net that is not trained has no gradients: those of a solver's net "
                              "are solver.net.blobs[name].diff")
 
     def reshape(self, *extents: int) -> None:
+        """Of inputs: other extents."""
         raise AttributeError("the shape of this blob follows from those of the inputs: reshape "
                              "these")
 
@@ -46,6 +50,7 @@ class Input(Blob):
         self.data = numpy.zeros(shape, numpy.float32)
 
     def reshape(self, *extents: int) -> None:
+        """Other extents; zeros where these are others."""
         if tuple(extents) != self.shape:
             self.data = numpy.zeros(extents, numpy.float32)
 
@@ -58,6 +63,7 @@ class Computed(Blob):
 
     @property
     def data(self) -> Any:
+        """Its numbers, which are computed where they have not been."""
         return self._find()
 
 
@@ -69,14 +75,17 @@ class Activation(Blob):
 
     @property
     def data(self) -> Any:
+        """A copy of its numbers."""
         return numpy.asarray(self._values[self._name])
 
     @property
     def shape(self) -> Tuple[int, ...]:
+        """Its extents."""
         return self._values.shape(self._name)
 
     @property
     def diff(self) -> Any:
+        """A copy of the gradient."""
         if self._name not in self._gradients:
             raise AttributeError(f"'{self._name}' has no gradient: the backward pass does not come "
                                  "there (SGDSolver(path, data_gradients=True) has those of data)")
@@ -94,6 +103,7 @@ class Parameter(Blob):
 
     @property
     def data(self) -> Any:
+        """An array that may be written to."""
         if self._array is None:
             self._known = numpy.array(self._arrays[self._name])
             self._array = self._known.copy()
@@ -105,6 +115,7 @@ class Parameter(Blob):
 
     @property
     def diff(self) -> Any:
+        """The gradient of the last update."""
         if self._gradients is None:
             raise AttributeError("a net that is not trained has no gradients: those of a solver's "
                                  "net are solver.net.params[name][i].diff, after step()")
@@ -134,11 +145,13 @@ class Parameters(OrderedDict[str, List[Parameter]]):
         super().__init__(found)
 
     def push(self) -> None:
+        """Brings the net what was written, before it runs."""
         for parameters in self.values():
             for parameter in parameters:
                 parameter.push()
 
     def pull(self) -> None:
+        """Shows what was trained."""
         for parameters in self.values():
             for parameter in parameters:
                 parameter.pull()

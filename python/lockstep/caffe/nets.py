@@ -174,6 +174,7 @@ class Net:
 
     @property
     def layer_dict(self) -> Dict[str, Any]:
+        """Layers by their names."""
         return OrderedDict((layer.name, layer) for layer in self._layers)
 
     def __getattr__(self, name: str) -> Any:
