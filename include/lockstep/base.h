@@ -92,7 +92,8 @@ struct lockstep_solver;
 
 /* Reads a solver prototxt and the nets that it names. `set` holds `set_count` strings
  * "field=value" that override solver fields, in the text format's notation ("base_lr=0.02");
- * "field?=value" holds only where the file does not say the field. */
+ * "field?=value" holds only where the file does not say the field. "batch=N" overrides batch_size
+ * of the data layers of the net that is trained. */
 LOCKSTEP_API int lockstep_solver_load(const char *path, const char *const *set, size_t set_count,
                                       struct lockstep_solver **solver,
                                       struct lockstep_error *error);

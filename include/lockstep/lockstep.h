@@ -38,6 +38,7 @@
 #include "lockstep/problems.h"
 #include "lockstep/report.h"
 #include "lockstep/scaling.h"
+#include "lockstep/sweep.h"
 #include "lockstep/text.h"
 #include "lockstep/time.h"
 #include "lockstep/train.h"

@@ -82,6 +82,10 @@ LOCKSTEP_API int lockstep_log_line(struct lockstep_log *log, const char *line, s
 /* What these return belongs to the log until it takes another line. */
 LOCKSTEP_API const struct lockstep_series *lockstep_log_series(const struct lockstep_log *log,
                                                                size_t *count);
+/* The last figure of the series `name` by itself: 1, or 0 where there is none. *iteration: updates
+ * done at it. */
+LOCKSTEP_API int lockstep_log_last(const struct lockstep_log *log, const char *name,
+                                   int64_t *iteration, double *value);
 LOCKSTEP_API const struct lockstep_fact *lockstep_log_facts(const struct lockstep_log *log,
                                                             size_t *count);
 LOCKSTEP_API const struct lockstep_log_message *

@@ -100,6 +100,8 @@ LOCKSTEP_API int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t 
 LOCKSTEP_API int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
                                        struct lockstep_error *error);
 LOCKSTEP_API int64_t lockstep_trainer_iteration(const struct lockstep_trainer *trainer);
+/* Where lockstep_trainer_run ends by itself: max_iter, or what max_epoch makes of it. */
+LOCKSTEP_API int64_t lockstep_trainer_iteration_end(const struct lockstep_trainer *trainer);
 /* The data loss of the last update. */
 LOCKSTEP_API double lockstep_trainer_loss(const struct lockstep_trainer *trainer);
 

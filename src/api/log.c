@@ -41,6 +41,17 @@ const struct lockstep_series *lockstep_log_series(const struct lockstep_log *log
     return log->shown;
 }
 
+int lockstep_log_last(const struct lockstep_log *log, const char *name, int64_t *iteration,
+                      double *value)
+{
+    const struct ls_series *series = ls_log_find(log, name);
+    if (series == NULL || series->count == 0)
+        return 0;
+    *iteration = series->last_iteration;
+    *value = series->last;
+    return 1;
+}
+
 const struct lockstep_fact *lockstep_log_facts(const struct lockstep_log *log, size_t *count)
 {
     *count = log->fact_count;

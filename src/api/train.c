@@ -385,6 +385,11 @@ int64_t lockstep_trainer_iteration(const struct lockstep_trainer *trainer)
     return trainer->inner->iteration;
 }
 
+int64_t lockstep_trainer_iteration_end(const struct lockstep_trainer *trainer)
+{
+    return trainer->inner->schedule.max_iter;
+}
+
 double lockstep_trainer_loss(const struct lockstep_trainer *trainer)
 {
     return trainer->inner->figures.loss;

@@ -22,6 +22,7 @@ enum ls_purpose {
     LS_RANDOM_AUDIT = 8,   /* what is audited: (update, run of micro-batches) */
     LS_RANDOM_POOLING = 9, /* counter: (sample ordinal, element of the top's sample / 4) */
     LS_RANDOM_TOKEN = 10,  /* a token of a text: (sample, position) */
+    LS_RANDOM_SWEEP = 11,  /* a field of a run of a sweep: (run, attempt) */
     LS_RANDOM_PLUGIN = 30, /* layers of plugins, which choose the counter */
 };
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/common.h"
 #include "cli/dummy.h"
@@ -149,26 +150,6 @@ static int train(const struct values *values, struct session *session, struct lo
     return status;
 }
 
-/* Writes a word of a command line, quoted for a shell where that is needed. */
-static void put_word(FILE *line, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789_-+=./:,@%";
-    const char *quote = word[strspn(word, plain)] != '\0' ? "'" : "";
-    fprintf(line, " %s", quote);
-    for (; *word != '\0'; word++)
-        fprintf(line, *word == '\'' ? "'\\''" : "%c", *word);
-    fputs(quote, line);
-}
-
-static void put_option(FILE *line, const char *option, const char *value)
-{
-    if (value == NULL)
-        return;
-    put_word(line, option);
-    put_word(line, value);
-}
-
 /* All that was said, except where the weights came from: they are in the snapshot. `iterations` is
  * where the run ends; < 0: with the training. */
 static void put_resume(FILE *line, const struct values *values, int ranks, const char *snapshot,
@@ -177,19 +158,14 @@ static void put_resume(FILE *line, const struct values *values, int ranks, const
     char launch[64];
     if (ranks > 1)
         fprintf(line, " %s", ls_cli_launch_command(ranks, launch));
-    put_word(line, ls_cli_program());
-    put_word(line, "train");
-    for (size_t i = 0; ls_cli_plugin(i) != NULL; i++)
-        put_option(line, "--plugin", ls_cli_plugin(i));
-    put_option(line, "--solver", values->solver);
-    put_option(line, "--resume", snapshot);
-    put_option(line, "--snapshot-prefix", values->prefix);
-    for (size_t i = 0; i < values->set.count; i++)
-        put_option(line, "--set", values->set.items[i]);
+    ls_cli_put_command(line, "train");
+    ls_cli_put_option(line, "--solver", values->solver);
+    ls_cli_put_option(line, "--resume", snapshot);
+    ls_cli_put_option(line, "--snapshot-prefix", values->prefix);
+    ls_cli_put_each(line, "--set", &values->set);
     if (values->dummy.all)
-        put_word(line, "--dummy-data");
-    for (size_t i = 0; i < values->dummy.inputs.count; i++)
-        put_option(line, "--input", values->dummy.inputs.items[i]);
+        ls_cli_put_word(line, "--dummy-data");
+    ls_cli_put_each(line, "--input", &values->dummy.inputs);
     if (values->workers > 0)
         fprintf(line, " --workers %" PRId64, values->workers);
     if (values->memory > 0)
@@ -199,18 +175,18 @@ static void put_resume(FILE *line, const struct values *values, int ranks, const
     if (iterations >= 0)
         fprintf(line, " --iterations %" PRId64, iterations);
     if (values->required)
-        put_word(line, "--snapshot-required");
-    put_option(line, "--log-json", values->log);
+        ls_cli_put_word(line, "--snapshot-required");
+    ls_cli_put_option(line, "--log-json", values->log);
     if (values->statistics)
-        put_word(line, "--statistics");
-    put_option(line, "--report", values->report);
-    put_option(line, "--tensorboard", values->tensorboard);
-    put_option(line, "--metrics", values->metrics);
-    put_option(line, "--isa", values->isa);
-    put_option(line, "--device", values->device);
+        ls_cli_put_word(line, "--statistics");
+    ls_cli_put_option(line, "--report", values->report);
+    ls_cli_put_option(line, "--tensorboard", values->tensorboard);
+    ls_cli_put_option(line, "--metrics", values->metrics);
+    ls_cli_put_option(line, "--isa", values->isa);
+    ls_cli_put_option(line, "--device", values->device);
     if (values->timeout != DEFAULT_TIMEOUT)
         fprintf(line, " --timeout %" PRId64, values->timeout);
-    put_option(line, "--balance", values->balance);
+    ls_cli_put_option(line, "--balance", values->balance);
 }
 
 /* The last line of a run behind which there is something to train: how to go on. */
@@ -243,7 +219,9 @@ static int open_log(const struct values *values, FILE **log, long *old)
     struct stat info;
     bool anew = values->resume == NULL,
          file = stat(values->log, &info) == 0 && S_ISREG(info.st_mode);
-    *log = fopen(values->log, !anew ? "ae" : file ? "a+e" : "we");
+    *log = fopen(values->log, file ? "a+e" : anew ? "we" : "ae");
+    if (*log != NULL && !anew && file)
+        ls_cli_end_last_line(*log);
     if (*log != NULL && anew && file)
         *old = (long)info.st_size;
     if (*log != NULL)

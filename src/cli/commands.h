@@ -6,6 +6,7 @@
 #include "cli/options.h"
 
 extern const struct ls_cli_command ls_cli_command_train;
+extern const struct ls_cli_command ls_cli_command_sweep;
 extern const struct ls_cli_command ls_cli_command_test;
 extern const struct ls_cli_command ls_cli_command_predict;
 extern const struct ls_cli_command ls_cli_command_classify;

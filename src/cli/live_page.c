@@ -111,6 +111,14 @@ static void take_early(struct ls_cli_live_page *page)
     }
 }
 
+void ls_cli_end_last_line(FILE *log)
+{
+    const bool cut_off = fseek(log, -1, SEEK_END) == 0 && getc(log) != '\n';
+    fseek(log, 0, SEEK_END);
+    if (cut_off)
+        putc('\n', log);
+}
+
 /* The training begins: where it is not resumed, with a log of its own. */
 static void begin(struct ls_cli_live_page *page, bool resumed)
 {
@@ -125,10 +133,7 @@ static void begin(struct ls_cli_live_page *page, bool resumed)
         page->failed = make_log(&page->log) != 0;
         take_early(page);
     } else {
-        const bool cut_off = fseek(page->file, -1, SEEK_END) == 0 && getc(page->file) != '\n';
-        fseek(page->file, 0, SEEK_END);
-        if (cut_off)
-            putc('\n', page->file);
+        ls_cli_end_last_line(page->file);
     }
     if (page->early != NULL)
         fwrite(page->early, 1, page->early_length, page->file);

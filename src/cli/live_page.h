@@ -35,4 +35,8 @@ void ls_cli_live_page_event(struct ls_cli_live_page *page, const struct lockstep
  * could not be written. */
 int ls_cli_live_page_close(struct ls_cli_live_page *page, int status);
 
+/* For a log that was opened to be read and continued: a program that was killed may have left a
+ * part of a line, which would spoil the one behind it. */
+void ls_cli_end_last_line(FILE *log);
+
 #endif

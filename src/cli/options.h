@@ -55,7 +55,8 @@ struct ls_cli_option {
                "the solver's definition (prototxt)" note)
 #define LS_CLI_SET(type, member)                                                                   \
     LS_CLI_ROW(LS_CLI_LIST, "set", "FIELD=VALUE", type, member, 0,                                 \
-               "override a field of the solver; may be given several times")
+               "override a field of the solver; may be given several times. batch=N:\n"            \
+               "batch_size of the data that is trained on")
 #define LS_CLI_WORKER_COUNT(type, member, note)                                                    \
     LS_CLI_ROW(LS_CLI_INTEGER, "workers", "N", type, member, 1,                                    \
                "workers that compute; default: the cores that this process may\n"                  \

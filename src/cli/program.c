@@ -14,22 +14,37 @@
 #include "cli/report.h"
 #include "cli/suggest.h"
 
-const struct ls_cli_command *const ls_cli_commands[] = {
-    &ls_cli_command_train,      &ls_cli_command_test,
-    &ls_cli_command_predict,    &ls_cli_command_classify,
-    &ls_cli_command_generate,   &ls_cli_command_verify,
-    &ls_cli_command_replay,     &ls_cli_command_plan,
-    &ls_cli_command_shapes,     &ls_cli_command_draw,
-    &ls_cli_command_time,       &ls_cli_command_tune,
-    &ls_cli_command_check,      &ls_cli_command_check_plugin,
-    &ls_cli_command_convert,    &ls_cli_command_convert_weights,
-    &ls_cli_command_export,     &ls_cli_command_import,
-    &ls_cli_command_mean,       &ls_cli_command_tokenize,
-    &ls_cli_command_prune,      &ls_cli_command_show,
-    &ls_cli_command_list,       &ls_cli_command_diff,
-    &ls_cli_command_report,     &ls_cli_command_plot,
-    &ls_cli_command_completion, &ls_cli_command_init,
-    &ls_cli_command_help,       NULL};
+const struct ls_cli_command *const ls_cli_commands[] = {&ls_cli_command_train,
+                                                        &ls_cli_command_sweep,
+                                                        &ls_cli_command_test,
+                                                        &ls_cli_command_predict,
+                                                        &ls_cli_command_classify,
+                                                        &ls_cli_command_generate,
+                                                        &ls_cli_command_verify,
+                                                        &ls_cli_command_replay,
+                                                        &ls_cli_command_plan,
+                                                        &ls_cli_command_shapes,
+                                                        &ls_cli_command_draw,
+                                                        &ls_cli_command_time,
+                                                        &ls_cli_command_tune,
+                                                        &ls_cli_command_check,
+                                                        &ls_cli_command_check_plugin,
+                                                        &ls_cli_command_convert,
+                                                        &ls_cli_command_convert_weights,
+                                                        &ls_cli_command_export,
+                                                        &ls_cli_command_import,
+                                                        &ls_cli_command_mean,
+                                                        &ls_cli_command_tokenize,
+                                                        &ls_cli_command_prune,
+                                                        &ls_cli_command_show,
+                                                        &ls_cli_command_list,
+                                                        &ls_cli_command_diff,
+                                                        &ls_cli_command_report,
+                                                        &ls_cli_command_plot,
+                                                        &ls_cli_command_completion,
+                                                        &ls_cli_command_init,
+                                                        &ls_cli_command_help,
+                                                        NULL};
 
 const char ls_cli_exit_codes[] =
     "0 ok, 1 internal, 2 usage, 3 definition, 4 data, 5 weights or snapshot,\n"

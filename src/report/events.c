@@ -313,6 +313,17 @@ static void take_hash(struct event *event)
         event->memory = true;
 }
 
+/* The loss of the last update stands in the end, too, which is of use where a program that was
+ * killed has not written its progress. */
+static void take_end(struct event *event)
+{
+    const struct ls_series *series = ls_log_find(event->log, "loss");
+    const double loss = number(event, &event->tree->nodes[0], "data_loss");
+    event->log->state.ended = 1;
+    if (isfinite(loss) && (series == NULL || series->last_iteration < event->iteration))
+        add_figure(event, "loss", loss);
+}
+
 static void take_kind(struct event *event, const char *kind)
 {
     static const char *const told[] = {"start", "warning", "notice", "audit", "snapshot"};
@@ -331,7 +342,7 @@ static void take_kind(struct event *event, const char *kind)
     else if (strcmp(kind, "snapshot") == 0 || strcmp(kind, "notice") == 0)
         take_file(event, kind);
     else if (strcmp(kind, "end") == 0)
-        event->log->state.ended = 1;
+        take_end(event);
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
         if (strcmp(kind, told[i]) == 0)
             add_message(event, told[i]);

@@ -45,6 +45,8 @@ bool ls_series_add(struct ls_series *series, int64_t iteration, double value, ui
         series->count--;
     if (series->width == 0)
         series->width = 1;
+    series->last_iteration = iteration;
+    series->last = value;
     if (series->count > 0 && series->points[series->count - 1].count < series->width) {
         struct lockstep_point *last = &series->points[series->count - 1];
         *last = join(last, &point);

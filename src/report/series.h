@@ -14,7 +14,9 @@ struct ls_series {
     char *name;
     struct lockstep_point *points;
     size_t count, capacity;
-    int64_t width; /* figures that a point stands for, once it is full */
+    int64_t width;          /* figures that a point stands for, once it is full */
+    int64_t last_iteration; /* of the figure that was added last, */
+    double last;            /* and that figure */
 };
 
 /* Adds a figure of the update `iteration`; those of this one and of later updates, which a training

@@ -167,6 +167,7 @@ static int read_solver(struct ls_solver_reading *reading, int status, const char
     int nets = ls_solver_find_nets(reading, complete);
     *nets_known = nets == 0 && out->train.net != NULL;
     status = first_of(status, nets);
+    status = first_of(status, ls_solver_set_batch(reading));
     status = first_of(status, out->train.status);
     for (size_t i = 0; i < out->test_count; i++)
         status = first_of(status, out->test[i].status);

@@ -25,7 +25,8 @@ struct ls_solver_definition {
 
 /* Reads a solver, applies the overrides `set` ("field=value", "field.field=value"; the value in
  * the text format, quotes of a string may be missing; the last of several holds; "field?=value"
- * holds where the file does not say the field), finds its nets and checks every field. An override
+ * holds where the file does not say the field; "batch=N" is batch_size of the data layers of the
+ * train net), finds its nets and checks every field. An override
  * of one of a pair (max_iter or max_epoch ...) replaces the other. All problems are reported in one
  * go, also those of the nets' files. Free with ls_solver_definition_free. */
 int ls_solver_read(const char *path, const char *const *set, size_t set_count,

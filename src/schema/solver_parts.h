@@ -14,12 +14,18 @@ struct ls_solver_reading {
     size_t warning_count;
     const char **failed; /* files of nets whose problems have been reported */
     size_t failed_count;
-    int status;  /* of reading the solver itself */
-    int *damage; /* of reading each of out->file */
+    int status;               /* of reading the solver itself */
+    int *damage;              /* of reading each of out->file */
+    int64_t batch;            /* of the override "batch=N"; 0: there is none */
+    const char *batch_source; /* that option */
 };
 
 /* Applies one override "field=value". */
 int ls_solver_set(struct ls_solver_reading *reading, const char *set);
+/* Takes the override "batch=value", `source` as the user wrote it; and gives it to the train net,
+ * once that is read. */
+int ls_solver_take_batch(struct ls_solver_reading *reading, const char *source, const char *value);
+int ls_solver_set_batch(struct ls_solver_reading *reading);
 /* Finds, reads, upgrades and filters the nets. If the solver is not `complete`, because parts of
  * it could not be read, nothing is said about nets that are not named. */
 int ls_solver_find_nets(struct ls_solver_reading *reading, bool complete);

@@ -56,8 +56,9 @@ static int unknown(struct ls_solver_reading *reading, const char *source,
     if (ls_framework_field(type, name, &hint))
         meant[0] = '\0';
     else if (ls_did_you_mean(name, names, count, meant)[0] == '\0')
-        ls_text_add(&hint, "--set overrides fields of the solver; those of the net's layers are "
-                           "changed in its file");
+        ls_text_add(&hint,
+                    "--set overrides fields of the solver, and batch=N the batch_size of the "
+                    "data trained on; other fields of layers are changed in the net's file");
     int status = ls_fail(reading->error, LOCKSTEP_DEFINITION, source, hint.data,
                          "unknown field '%s' in %s%s", name, type->short_name, meant);
     ls_text_free(&hint);
@@ -112,6 +113,8 @@ int ls_solver_set(struct ls_solver_reading *reading, const char *set)
     if (equals == NULL || equals == set)
         return ls_fail(reading->error, LOCKSTEP_DEFINITION, source, "write --set base_lr=0.02",
                        "an override is a field, '=' and a value");
+    if (strncmp(set, "batch=", 6) == 0)
+        return ls_solver_take_batch(reading, source, equals + 1);
     const bool only_unset = equals[-1] == '?';
     for (;;) { /* one name of the path "field.field=" a round */
         size_t length = strcspn(at, ".="), named = length;

@@ -71,7 +71,7 @@ set_fails "base_lr: an override is a field, '=' and a value" base_lr
 set_fails "base_lr=: " base_lr=
 set_fails "=3: an override is a field" =3
 set_fails "bse_lr=3: unknown field 'bse_lr'.*did you mean 'base_lr'" bse_lr=3
-set_fails "batch_size=5: unknown field 'batch_size'.*those of the net's layers" batch_size=5
+set_fails "batch_size=5: unknown field 'batch_size'.*batch=N" batch_size=5
 set_fails "base_lr=1 \}: " 'base_lr=1 }'
 set_fails "base_lr=\{: " 'base_lr={'
 set_fails "max_iter=-1: max_iter must be at least 0" max_iter=-1

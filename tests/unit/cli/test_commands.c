@@ -541,6 +541,7 @@ static void the_device_reaches_the_library(void **state)
         {{"plan", "--solver", "s", "--ranks", "2"}, 1},
         {{"time", "--solver", "s"}, 1},
         {{"tune", "--solver", "s"}, 2}, /* the plan of its first point, and the turns */
+        {{"sweep", "--solver", "s", "--set", "a=1", "--dry-run"}, 1},
         {{"verify", "--solver", "s"}, 1},
         {{"replay", "--solver", "s", "--from", "f", "--to", "3"}, 1},
         {{"report", "log", "-o", "p", "--model", "m", "--weights", "w"}, 1},

@@ -61,6 +61,33 @@ static void test_events(void **state)
 }
 
 /* What a resumed run computes again takes the place of what there was. */
+static void last_is(const struct lockstep_log *log, int64_t iteration, double loss)
+{
+    const struct ls_series *series = ls_log_find(log, "loss");
+    assert_int_equal(series->last_iteration, iteration);
+    assert_float_equal(series->last, loss, 0);
+}
+
+/* The last figure by itself, also where points are means; the end's, where the update's is lost. */
+static void test_last(void **state)
+{
+    (void)state;
+    struct lockstep_log *log = ls_log_new();
+    for (int i = 1; i <= LS_SERIES_POINTS + 2; i++)
+        take_loss(log, i, i * 0.5);
+    assert_int_not_equal(ls_log_find(log, "loss")->points[0].count, 1);
+    last_is(log, LS_SERIES_POINTS + 2, (LS_SERIES_POINTS + 2) * 0.5);
+    take_loss(log, 7, 0.25); /* resumed */
+    last_is(log, 7, 0.25);
+    take(log, "{\"event\": \"progress\", \"iteration\": 8, \"data_loss\": null}");
+    last_is(log, 7, 0.25);
+    take(log, "{\"event\": \"end\", \"iteration\": 7, \"data_loss\": 9}");
+    last_is(log, 7, 0.25);
+    take(log, "{\"event\": \"end\", \"iteration\": 9, \"data_loss\": 0.125}");
+    last_is(log, 9, 0.125);
+    ls_log_free(log);
+}
+
 static void test_resume(void **state)
 {
     (void)state;
@@ -252,14 +279,11 @@ static void test_parting_of_long_logs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_events),
-                                       cmocka_unit_test(test_resume),
-                                       cmocka_unit_test(test_bad_lines),
-                                       cmocka_unit_test(test_broken_lines),
-                                       cmocka_unit_test(test_files),
-                                       cmocka_unit_test(test_long),
-                                       cmocka_unit_test(test_limits),
-                                       cmocka_unit_test(test_parting),
-                                       cmocka_unit_test(test_parting_of_long_logs)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_events),       cmocka_unit_test(test_last),
+        cmocka_unit_test(test_resume),       cmocka_unit_test(test_bad_lines),
+        cmocka_unit_test(test_broken_lines), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_long),         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_parting),      cmocka_unit_test(test_parting_of_long_logs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
