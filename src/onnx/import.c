@@ -3,7 +3,6 @@
 #include "onnx/import.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -17,9 +16,10 @@ struct ls_onnx_memory {
 };
 
 static const struct ls_onnx_operator *const operators[] = {
-    ls_onnx_read_arithmetic, ls_onnx_read_attention, ls_onnx_read_elements, ls_onnx_read_lookups,
-    ls_onnx_read_norms,      ls_onnx_read_parts,     ls_onnx_read_pooling,  ls_onnx_read_products,
-    ls_onnx_read_resize,     ls_onnx_read_shapes,    ls_onnx_read_windows,
+    ls_onnx_read_places,   ls_onnx_read_recurrent, ls_onnx_read_arithmetic, ls_onnx_read_attention,
+    ls_onnx_read_elements, ls_onnx_read_lookups,   ls_onnx_read_norms,      ls_onnx_read_parts,
+    ls_onnx_read_pooling,  ls_onnx_read_products,  ls_onnx_read_resize,     ls_onnx_read_shapes,
+    ls_onnx_read_windows,
 };
 
 ls_onnx_reader ls_import_reader(const char *type)
@@ -33,7 +33,7 @@ ls_onnx_reader ls_import_reader(const char *type)
 
 /* ---- The model's values ---------------------------------------------------------------------- */
 
-static int add_value(struct ls_importer *x, const char *name, struct ls_onnx_value **out)
+int ls_import_add_value(struct ls_importer *x, const char *name, struct ls_onnx_value **out)
 {
     size_t at;
     *out = NULL;
@@ -54,7 +54,7 @@ static int add_initializers(struct ls_importer *x)
     for (size_t i = 0; i < x->graph->n_initializer; i++) {
         const Onnx__TensorProto *tensor = x->graph->initializer[i];
         struct ls_onnx_value *value;
-        LS_TRY(add_value(x, tensor->name, &value));
+        LS_TRY(ls_import_add_value(x, tensor->name, &value));
         if (value == NULL)
             return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL,
                            "weights number %zu have no name", i);
@@ -72,94 +72,6 @@ static int add_initializers(struct ls_importer *x)
         value->constant = true;
         /* torch.export's names of numbers that stand in the code of a model */
         value->learned = ls_shape_size(&value->shape) != 1 || strncmp(value->name, "val_", 4) != 0;
-    }
-    return 0;
-}
-
-/* The extents that an option gives for an input: "name=1,3,224,224". */
-static bool find_shape(const struct ls_onnx_import *options, const char *name,
-                       struct ls_shape *shape)
-{
-    const size_t length = strlen(name);
-    for (size_t i = 0; i < options->shape_count; i++) {
-        const char *at = options->shapes[i];
-        if (strncmp(at, name, length) != 0 || at[length] != '=')
-            continue;
-        at += length;
-        shape->rank = 0;
-        do {
-            char *end;
-            const long long extent = strtoll(at + 1, &end, 10);
-            if (end == at + 1 || extent < 1 || shape->rank == LS_RANK_MAX)
-                return false;
-            shape->dim[shape->rank++] = extent;
-            at = end;
-        } while (*at == ',');
-        return *at == '\0';
-    }
-    return false;
-}
-
-static int input_shape(struct ls_importer *x, const struct ls_onnx_import *options,
-                       const Onnx__ValueInfoProto *info, struct ls_shape *shape)
-{
-    const Onnx__TypeProto__Tensor *type = info->type != NULL ? info->type->tensor_type : NULL;
-    if (find_shape(options, info->name, shape))
-        return ls_shape_valid(shape, false)
-                   ? 0
-                   : ls_fail(x->error, LOCKSTEP_USAGE, "--shape", NULL, "it is too large");
-    if (type == NULL || type->shape == NULL || type->shape->n_dim > LS_RANK_MAX)
-        return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path, "give it with --shape NAME=1,3,...",
-                       "the model does not say the shape of its input '%.200s'", info->name);
-    shape->rank = (int)type->shape->n_dim;
-    for (int i = 0; i < shape->rank; i++) {
-        const Onnx__TensorShapeProto__Dimension *dim = type->shape->dim[i];
-        const bool known = dim->has_dim_value && dim->dim_value != 0;
-        if (!known && i > 0)
-            return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path,
-                           "give its extents with --shape NAME=1,3,224,224",
-                           "the model leaves axis %d of its input '%.200s' open", i, info->name);
-        shape->dim[i] = known ? dim->dim_value : 1;
-    }
-    if (!ls_shape_valid(shape, false) || shape->rank == 0)
-        return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path, NULL,
-                       "the shape of input '%.200s' has no extents, one below 1, or is too large",
-                       info->name);
-    return 0;
-}
-
-static int add_inputs(struct ls_importer *x, const struct ls_onnx_import *options)
-{
-    struct ls_onnx_net *net = x->net;
-    net->inputs = ls_arena_alloc(x->arena, x->graph->n_input + 1, sizeof *net->inputs);
-    if (net->inputs == NULL)
-        return ls_import_no_memory(x);
-    for (size_t i = 0; i < x->graph->n_input; i++) {
-        const Onnx__ValueInfoProto *info = x->graph->input[i];
-        struct ls_onnx_value *value;
-        size_t at;
-        if (info->name == NULL || *info->name == '\0')
-            return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL, "input %zu has no name", i);
-        if (ls_names_find(&x->names, info->name, &at))
-            continue; /* weights are named among the inputs by old models */
-        LS_TRY(add_value(x, info->name, &value));
-        if (value == NULL)
-            return LOCKSTEP_WEIGHTS; /* has a name: see above */
-        LS_TRY(input_shape(x, options, info, &value->shape));
-        char *name = ls_arena_copy_string(x->arena, info->name);
-        if (name == NULL)
-            return ls_import_no_memory(x);
-        for (char *c = name; *c != '\0'; c++)
-            if (!(*c >= '0' && *c <= '9') && !((*c | 32) >= 'a' && (*c | 32) <= 'z'))
-                *c = '_';
-        size_t taken;
-        if (ls_names_find(&x->layers, name, &taken))
-            return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path, NULL,
-                           "two inputs would both be called '%.200s'", name);
-        if (!ls_names_set(&x->layers, name, 0))
-            return ls_import_no_memory(x);
-        value->top = name;
-        net->inputs[net->input_count++] = (struct ls_onnx_input){name, value->shape};
     }
     return 0;
 }
@@ -187,7 +99,7 @@ static int add_nodes(struct ls_importer *x)
         }
         for (size_t k = 0; k < node->n_output; k++) {
             struct ls_onnx_value *value;
-            LS_TRY(add_value(x, node->output[k], &value));
+            LS_TRY(ls_import_add_value(x, node->output[k], &value));
             if (value != NULL)
                 value->maker = i;
         }
@@ -214,7 +126,7 @@ static int find_values(struct ls_importer *x, const struct ls_onnx_import *optio
     if (x->values == NULL || x->plan == NULL)
         return ls_import_no_memory(x);
     LS_TRY(add_initializers(x));
-    LS_TRY(add_inputs(x, options));
+    LS_TRY(ls_import_add_inputs(x, options));
     LS_TRY(add_nodes(x));
     return ls_import_find_shared(x);
 }
@@ -226,44 +138,59 @@ static bool is_standard(const Onnx__NodeProto *node)
     return node->domain == NULL || *node->domain == '\0' || strcmp(node->domain, "ai.onnx") == 0;
 }
 
-/* All of them, each with the first nodes that have it. */
+/* Tells of an operator, with the first nodes that have it; `first` is the first of all. */
+static int refuse_operator(struct ls_importer *x, size_t first)
+{
+    const Onnx__NodeProto *node = x->graph->node[first];
+    const char *const type = node->op_type;
+    const bool branches =
+        strcmp(type, "If") == 0 || strcmp(type, "Loop") == 0 || strcmp(type, "Scan") == 0;
+    struct ls_text where = {0};
+    size_t seen = 0;
+    for (size_t k = first; k < x->graph->n_node && seen <= 5; k++) {
+        const Onnx__NodeProto *other = x->graph->node[k];
+        if (strcmp(other->op_type, type) != 0 || seen++ >= 5)
+            continue;
+        if (other->name != NULL && *other->name != '\0')
+            ls_text_format(&where, "%s'%.60s'", seen > 1 ? ", " : "", other->name);
+        else
+            ls_text_format(&where, "%snumber %zu", seen > 1 ? ", " : "", k);
+    }
+    const int status =
+        ls_fail(x->error, LOCKSTEP_DEFINITION, x->path,
+                branches ? "export a model without branches and loops that depend on data" : NULL,
+                "the operator %s%s%.60s has no equivalent; nodes: %s%s",
+                is_standard(node) ? "" : node->domain, is_standard(node) ? "" : ".", type,
+                where.data != NULL ? where.data : "", seen > 5 ? " and others" : "");
+    ls_text_free(&where);
+    return status;
+}
+
+/* All of them. */
 static int refuse_unknown(struct ls_importer *x)
 {
+    enum { MOST = 100 }; /* operators that are told of: a file of a million is no model */
+    struct ls_names told = {0};
+    size_t count = 0, at;
     int status = 0;
-    for (size_t i = 0; i < x->graph->n_node; i++) {
+    for (size_t i = 0; i < x->graph->n_node && count < MOST; i++) {
         const Onnx__NodeProto *node = x->graph->node[i];
-        size_t seen;
         if (is_standard(node) && (ls_import_reader(node->op_type) != NULL ||
                                   ls_import_folds(node->op_type) || x->plan[i].fate != 0))
             continue;
-        bool first = true;
-        for (size_t k = 0; k < i && first; k++)
-            first = strcmp(x->graph->node[k]->op_type, node->op_type) != 0 ||
-                    is_standard(x->graph->node[k]) != is_standard(node);
-        if (!first)
+        char key[200];
+        snprintf(key, sizeof key, "%.80s.%.100s", is_standard(node) ? "" : node->domain,
+                 node->op_type);
+        if (ls_names_find(&told, key, &at))
             continue;
-        seen = 0;
-        struct ls_text where = {0};
-        for (size_t k = i; k < x->graph->n_node; k++) {
-            const Onnx__NodeProto *other = x->graph->node[k];
-            if (strcmp(other->op_type, node->op_type) != 0 || seen++ >= 5)
-                continue;
-            if (other->name != NULL && *other->name != '\0')
-                ls_text_format(&where, "%s'%.60s'", seen > 1 ? ", " : "", other->name);
-            else
-                ls_text_format(&where, "%snumber %zu", seen > 1 ? ", " : "", k);
+        if (!ls_names_set(&told, key, i)) {
+            status = ls_import_no_memory(x);
+            break;
         }
-        status = ls_fail(x->error, LOCKSTEP_DEFINITION, x->path,
-                         strcmp(node->op_type, "If") == 0 || strcmp(node->op_type, "Loop") == 0 ||
-                                 strcmp(node->op_type, "Scan") == 0
-                             ? "export a model without branches and loops that depend on data"
-                             : NULL,
-                         "the operator %s%s%.60s has no equivalent; nodes: %s%s",
-                         is_standard(node) ? "" : node->domain, is_standard(node) ? "" : ".",
-                         node->op_type, where.data != NULL ? where.data : "",
-                         seen > 5 ? " and others" : "");
-        ls_text_free(&where);
+        status = refuse_operator(x, i);
+        count++;
     }
+    ls_names_free(&told);
     return status;
 }
 
@@ -343,6 +270,36 @@ static int read_nodes(struct ls_importer *x)
     return status;
 }
 
+/* Samples lie along the first axis of the net's output, wherever the model has them. */
+static int turn_output(struct ls_importer *x, struct ls_onnx_value *value)
+{
+    int order[LS_RANK_MAX] = {0}, at = 0;
+    if (!value->waiting || value->view == NULL || !value->view->made)
+        return 0;
+    struct ls_onnx_view *view = ls_arena_alloc(x->arena, 1, sizeof *view);
+    const struct ls_shape shape = value->shape;
+    if (view == NULL)
+        return ls_import_no_memory(x);
+    *view = *value->view;
+    for (int i = 0; i < view->count; i++)
+        if (view->atom[i].samples)
+            order[at++] = view->atom[i].axis;
+    for (int i = 0; at > 0 && i < shape.rank; i++)
+        if (i != order[0])
+            order[at++] = i;
+    if (at != shape.rank || order[0] == 0)
+        return 0;
+    ls_view_transpose(view, order, shape.rank);
+    for (int i = 0; i < shape.rank; i++)
+        value->shape.dim[i] = shape.dim[order[i]];
+    value->view = view;
+    if (ls_view_is_base(view, &value->shape)) {
+        value->top = view->base;
+        value->waiting = false;
+    }
+    return 0;
+}
+
 static int find_output(struct ls_importer *x)
 {
     size_t at;
@@ -352,12 +309,16 @@ static int find_output(struct ls_importer *x)
         x->index = x->values[at].maker;
         x->node = x->graph->node[x->index];
         x->status = 0;
+        LS_TRY(turn_output(x, &x->values[at]));
         LS_TRY(ls_import_write(x, &x->values[at]));
     }
     if (!named || x->values[at].top == NULL)
         return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path, NULL,
                        "the model's output does not depend on its input");
     const struct ls_onnx_value *value = &x->values[at];
+    if (x->net->layers.length == 0)
+        return ls_fail(x->error, LOCKSTEP_DEFINITION, x->path, NULL,
+                       "the model computes nothing: its output is its input");
     x->net->output = value->top;
     x->net->output_shape = value->shape;
     x->net->scores = value->scores;

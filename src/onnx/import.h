@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "ir/shape.h"
 
-enum { LS_ONNX_IMPORT_MIN = 6, LS_ONNX_IMPORT_MAX = 21 }; /* versions of the operators */
+enum { LS_ONNX_IMPORT_MIN = 6, LS_ONNX_IMPORT_MAX = 28 }; /* versions of the operators */
 
 struct ls_onnx_import {
     const char *const *shapes; /* "input=1,3,224,224": of inputs that leave extents open */

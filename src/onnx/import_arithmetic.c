@@ -134,6 +134,8 @@ static int with_constant(struct ls_importer *x, const struct ls_onnx_value *a,
                            operation, turned);
     if (!lay_over(&a->shape, &b->shape, false, &axis, &part))
         return ls_import_cannot(x, NULL, "a constant's axes do not fit those of the blob");
+    if (part.rank > 0 && axis == 0)
+        return ls_import_cannot(x, NULL, "a constant has other numbers for each sample of a batch");
     const char *top = a->top;
     if (turned && operation == DIV)
         top = ls_import_power(x, top, -1, 1, 0);
@@ -265,6 +267,8 @@ static int combine(struct ls_importer *x, enum operation operation)
     if (axis >= 0 && axis != a->shape.rank - b->shape.rank)
         return ls_import_cannot(x, "export it with opset_version 7 or later",
                                 "axis %lld of its first input is not read", (long long)axis);
+    if (operation == DIV && a->integers && b->integers)
+        return ls_import_cannot(x, NULL, "quotients of integers have no equivalent");
     if (!ls_import_broadcast(&a->shape, &b->shape, &both))
         return ls_import_cannot(x, NULL, "the shapes of its inputs do not fit each other");
     bool done = false;

@@ -66,15 +66,21 @@ static const char *new_name(struct ls_importer *x)
     if (text.length > 200 && text.data != NULL)
         text.data[text.length = 200] = '\0';
     const size_t length = text.length;
-    for (size_t i = 2;
-         !text.failed && text.data != NULL && ls_names_find(&x->layers, text.data, &number); i++) {
+    size_t next = 2; /* the number that the next layer of this name gets */
+    bool fresh = !text.failed && text.data != NULL;
+    const bool first = fresh && !ls_names_find(&x->layers, text.data, &next);
+    char *plain = fresh && !first ? ls_arena_copy_string(x->arena, text.data) : NULL;
+    for (next = next < 2 ? 2 : next;
+         !text.failed && text.data != NULL && ls_names_find(&x->layers, text.data, &number);
+         next++) {
         text.data[text.length = length] = '\0';
-        ls_text_format(&text, "_%zu", i);
+        ls_text_format(&text, "_%zu", next);
     }
-    char *name =
-        text.failed || text.data == NULL ? NULL : ls_arena_copy_string(x->arena, text.data);
+    fresh = !text.failed && text.data != NULL;
+    char *name = fresh ? ls_arena_copy_string(x->arena, text.data) : NULL;
     ls_text_free(&text);
-    if (name == NULL || !ls_names_set(&x->layers, name, 0)) {
+    if (name == NULL || !ls_names_set(&x->layers, name, 2) ||
+        (!first && (plain == NULL || !ls_names_set(&x->layers, plain, next)))) {
         ls_import_no_memory(x);
         return NULL;
     }
@@ -147,24 +153,36 @@ const char *ls_import_layer(struct ls_importer *x, const char *type, const char 
     return name;
 }
 
-int ls_import_layer_tops(struct ls_importer *x, const char *type, const char *bottom, size_t count,
-                         const char **tops, const char *parameters)
+const char *ls_import_layer_many(struct ls_importer *x, const char *type,
+                                 const char *const *bottoms, size_t bottom_count, const char **tops,
+                                 size_t count, const char *fields)
 {
     struct ls_text *text = &x->net->layers;
+    for (size_t i = 0; i < bottom_count; i++)
+        if (bottoms[i] == NULL)
+            return NULL; /* has been told */
     const char *name = new_name(x);
     if (name == NULL)
-        return x->status;
+        return NULL;
     for (size_t i = 0; i < count; i++) {
         x->wanted = name;
         if ((tops[i] = new_name(x)) == NULL)
-            return x->status;
+            return NULL;
     }
     begin_layer(text, name, type);
-    ls_text_format(text, "  bottom: \"%s\"\n", bottom);
+    for (size_t i = 0; i < bottom_count; i++)
+        ls_text_format(text, "  bottom: \"%s\"\n", bottoms[i]);
     for (size_t i = 0; i < count; i++)
         ls_text_format(text, "  top: \"%s\"\n", tops[i]);
-    ls_text_format(text, "  %s\n}\n", parameters);
-    return 0;
+    ls_text_format(text, "  %s\n}\n", fields);
+    return name;
+}
+
+int ls_import_layer_tops(struct ls_importer *x, const char *type, const char *bottom, size_t count,
+                         const char **tops, const char *parameters)
+{
+    return ls_import_layer_many(x, type, &bottom, 1, tops, count, parameters) == NULL ? x->status
+                                                                                      : 0;
 }
 
 int ls_import_weight(struct ls_importer *x, const char *layer, const char *blob, const char *from,

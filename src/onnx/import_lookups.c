@@ -81,6 +81,36 @@ static int gather_all(struct ls_importer *x, struct ls_onnx_value *in,
     return ls_import_view(x, 0, &view, &out);
 }
 
+/* Several places along an axis, for which the result has the axes of their numbers. */
+static int gather_some(struct ls_importer *x, struct ls_onnx_value *in,
+                       const struct ls_onnx_value *index, int axis)
+{
+    const int64_t extent = in->shape.dim[axis], count = ls_shape_size(&index->shape);
+    LS_TRY(ls_import_write(x, in));
+    if (axis == 0)
+        return ls_import_cannot(x, NULL, "it would take samples out of a batch");
+    if (in->shape.rank - 1 + index->shape.rank > LS_RANK_MAX)
+        return ls_import_cannot(x, NULL, "its result would have too many axes");
+    int64_t *places = ls_import_new_places(x, count);
+    if (places == NULL)
+        return x->status;
+    for (int64_t i = 0; i < count; i++) {
+        places[i] = index->wholes[i] + (index->wholes[i] < 0 ? extent : 0);
+        if (places[i] < 0 || places[i] >= extent)
+            return ls_import_cannot(x, NULL, "there is no place %lld", (long long)index->wholes[i]);
+    }
+    struct ls_shape kept = in->shape, out = {0};
+    kept.dim[axis] = count;
+    for (int i = 0; i < kept.rank; i++) {
+        if (i != axis)
+            out.dim[out.rank++] = kept.dim[i];
+        for (int k = 0; i == axis && k < index->shape.rank; k++)
+            out.dim[out.rank++] = index->shape.dim[k];
+    }
+    const char *top = ls_import_places(x, in->top, axis, places, count);
+    return ls_import_result(x, 0, ls_import_reshaped(x, top, &kept, &out), &out);
+}
+
 static int read_gather(struct ls_importer *x)
 {
     const struct ls_onnx_value *data = ls_import_input(x, 0);
@@ -95,8 +125,10 @@ static int read_gather(struct ls_importer *x)
     const int axis = ls_import_axis(x, ls_import_integer(x, "axis", 0), in->shape.rank);
     if (axis < 0)
         return x->status;
-    if (!index->integers || ls_shape_size(&index->shape) != 1 || index->shape.rank > 1)
-        return ls_import_cannot(x, NULL, "of a blob one place can be taken, not several");
+    if (!index->integers)
+        return ls_import_cannot(x, NULL, "its numbers of places are no integers");
+    if (ls_shape_size(&index->shape) != 1 || index->shape.rank > 1)
+        return gather_some(x, in, index, axis);
     const int64_t extent = in->shape.dim[axis];
     const int64_t at = index->wholes[0] + (index->wholes[0] < 0 ? extent : 0);
     if (at < 0 || at >= extent)
@@ -113,6 +145,8 @@ static int read_gather(struct ls_importer *x)
         ls_view_reshape(&view, &out))
         return ls_import_view(x, 0, &view, &out);
     LS_TRY(ls_import_write(x, in));
+    if (axis == 0)
+        return ls_import_cannot(x, NULL, "it would take samples out of a batch");
     const char *top = ls_import_part(x, in, axis, at, at + 1);
     return ls_import_result(x, 0, ls_import_reshaped(x, top, &kept, &out), &out);
 }

@@ -187,6 +187,8 @@ static int add_softmax(struct ls_importer *x, bool logarithm)
     const size_t begin = x->net->layers.length;
     if (axis < 0)
         return x->status;
+    if (axis == 0)
+        return ls_import_cannot(x, NULL, "it would mix the samples of a batch");
     const char *top = LS_LAYER(x, "Softmax", in->top, "softmax_param { axis: %d }", axis);
     if (logarithm && top != NULL)
         top = LS_LAYER(x, "Log", top, "%s", "");

@@ -31,6 +31,8 @@ const char *ls_import_part(struct ls_importer *x, const struct ls_onnx_value *in
     bool wanted[3] = {false};
     const char *tops[3] = {NULL};
     size_t count = 0;
+    if (in->top == NULL)
+        return NULL; /* has been told */
     if (begin > 0)
         points[count++] = begin;
     const size_t index = count;
@@ -104,6 +106,8 @@ static int read_split(struct ls_importer *x)
     if (!x->writing && sees_parts(in, axis, points, parts))
         return split_views(x, in, axis, points, parts);
     LS_TRY(ls_import_write(x, in));
+    if (axis == 0)
+        return ls_import_cannot(x, NULL, "it would take samples out of a batch");
     LS_TRY(cut(x, in, axis, points, parts - 1, wanted, tops));
     for (size_t i = 0; i < parts; i++) {
         struct ls_shape out = in->shape;
@@ -113,10 +117,36 @@ static int read_split(struct ls_importer *x)
     return 0;
 }
 
-static int64_t within(int64_t number, int64_t extent)
+/* Where a slice begins or ends: a number below 0 counts from the end. */
+static int64_t bound(int64_t number, int64_t extent, bool forward)
 {
-    number = number < 0 ? (number < -extent ? 0 : number + extent) : number;
-    return number > extent ? extent : number;
+    const int64_t low = forward ? 0 : -1, high = forward ? extent : extent - 1;
+    number = number < 0 ? (number < -extent ? low : number + extent) : number;
+    return number > high ? high : number;
+}
+
+/* One axis of a slice whose step is not 1. */
+static int step_along(struct ls_importer *x, struct ls_onnx_value *now, int axis, int64_t start,
+                      int64_t end, int64_t step)
+{
+    const int64_t extent = now->shape.dim[axis];
+    if (step == 0 || step <= -INT32_MAX || step >= INT32_MAX)
+        return ls_import_cannot(x, NULL, "its step is out of range");
+    if (axis == 0)
+        return ls_import_cannot(x, NULL, "it would take samples out of a batch");
+    const int64_t first = bound(start, extent, step > 0), last = bound(end, extent, step > 0);
+    const int64_t room = step > 0 ? last - first : first - last, by = step > 0 ? step : -step;
+    if (room < 1)
+        return ls_import_cannot(x, NULL, "it leaves nothing");
+    const int64_t count = (room + by - 1) / by;
+    int64_t *places = ls_import_new_places(x, count);
+    if (places == NULL)
+        return x->status;
+    for (int64_t i = 0; i < count; i++)
+        places[i] = first + i * step;
+    now->top = ls_import_places(x, now->top, axis, places, count);
+    now->shape.dim[axis] = count;
+    return now->top == NULL ? x->status : 0;
 }
 
 static int read_slice(struct ls_importer *x);
@@ -153,14 +183,20 @@ static int read_slice(struct ls_importer *x)
         const int axis = ls_import_axis(x, axis_count >= 0 ? axes[i] : i, in->shape.rank);
         if (axis < 0)
             return x->status;
-        if (step_count >= 0 && steps[i] != 1)
-            return ls_import_cannot(x, NULL, "steps other than 1 have no equivalent");
+        if (step_count >= 0 && steps[i] != 1) {
+            if (seen)
+                return slice_at_once(x);
+            LS_TRY(step_along(x, &now, axis, starts[i], ends[i], steps[i]));
+            continue;
+        }
         const int64_t extent = now.shape.dim[axis];
-        const int64_t begin = within(starts[i], extent), end = within(ends[i], extent);
+        const int64_t begin = bound(starts[i], extent, true), end = bound(ends[i], extent, true);
         if (begin >= end)
             return ls_import_cannot(x, NULL, "it leaves nothing");
         if (seen && (begin > 0 || end < extent) && !ls_view_cut(&view, axis, begin, end))
             return slice_at_once(x);
+        if (!seen && axis == 0 && (begin > 0 || end < extent))
+            return ls_import_cannot(x, NULL, "it would take samples out of a batch");
         if (!seen && (now.top = ls_import_part(x, &now, axis, begin, end)) == NULL)
             return x->status;
         now.shape.dim[axis] = end - begin;

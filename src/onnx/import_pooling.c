@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "onnx/import_windows.h"
 
-enum { AXES = LS_ONNX_PLACE_AXES };
+enum { AXES = LS_ONNX_PLACE_AXES, PLACES = 1 << 26 };
 
 struct pooling {
     struct ls_onnx_window model, layer; /* as the model and as the layer have it */
@@ -78,6 +78,10 @@ static const char *correct(struct ls_importer *x, const struct pooling *p,
     for (int i = 0; i < plane.rank; i++)
         plane.dim[i] = p->places[i];
     const int64_t count = ls_shape_size(&plane);
+    if (count > PLACES) {
+        ls_import_cannot(x, NULL, "its planes are too large");
+        return NULL;
+    }
     float *factors = top != NULL ? ls_import_new_reals(x, count) : NULL;
     bool same = true;
     for (int64_t k = 0; factors != NULL && k < count; k++) {

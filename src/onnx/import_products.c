@@ -109,7 +109,9 @@ static int multiply_blobs(struct ls_importer *x, struct ls_onnx_value *a, struct
     struct ls_shape out, front_a = a->shape, front_b = b->shape;
     LS_TRY(ls_import_write(x, a));
     LS_TRY(ls_import_write(x, b));
-    if (a->shape.rank != b->shape.rank || a->shape.rank < 2 ||
+    if (a->shape.rank < 3)
+        return ls_import_cannot(x, NULL, "it would mix the samples of a batch");
+    if (a->shape.rank != b->shape.rank ||
         a->shape.dim[a->shape.rank - 1] != b->shape.dim[b->shape.rank - 2])
         return ls_import_cannot(x, NULL,
                                 "its inputs have not the same number of axes, or do not fit");

@@ -319,11 +319,9 @@ static const char *multiply(struct ls_importer *x, const struct resize *r, int a
 static const char *choose(struct ls_importer *x, const struct resize *r, int axis, const char *top)
 {
     const struct axis *a = &r->axis[axis];
-    int64_t *places = ls_arena_alloc(x->arena, (size_t)a->out, sizeof *places);
+    int64_t *places = ls_import_new_places(x, a->out);
     for (int64_t o = 0; places != NULL && o < a->out; o++)
         places[o] = nearest_to(r, a, place_of(r, a, o));
-    if (places == NULL)
-        ls_import_no_memory(x);
     return places != NULL ? ls_import_places(x, top, axis, places, a->out) : NULL;
 }
 

@@ -16,6 +16,8 @@ static int reshape(struct ls_importer *x, struct ls_onnx_value *in, const struct
     if (!x->writing && ls_view_of(in, &view) && ls_view_reshape(&view, to))
         return ls_import_view(x, 0, &view, to);
     LS_TRY(ls_import_write(x, in));
+    if (to->dim[0] % in->shape.dim[0] != 0)
+        return ls_import_cannot(x, NULL, "it would mix the samples of a batch");
     return ls_import_result(x, 0, ls_import_reshaped(x, in->top, &in->shape, to), to);
 }
 
@@ -191,6 +193,8 @@ static int read_concat(struct ls_importer *x)
     const int axis = ls_import_axis(x, ls_import_integer(x, "axis", 0), first->shape.rank);
     if (axis < 0 || count > MOST)
         return axis < 0 ? x->status : ls_import_cannot(x, NULL, "it has more than %d inputs", MOST);
+    if (axis == 0 && count > 1)
+        return ls_import_cannot(x, NULL, "it would put more samples into a batch");
     struct ls_shape out = first->shape;
     out.dim[axis] = 0;
     for (size_t i = 0; i < count; i++) {
@@ -212,47 +216,6 @@ static int read_concat(struct ls_importer *x)
         x, 0, ls_import_layer(x, "Concat", tops, count, "concat_param { axis: %d }", axis), &out);
 }
 
-static int read_pad(struct ls_importer *x)
-{
-    struct ls_onnx_value *in = ls_import_blob(x, 0);
-    const int64_t *pads;
-    int64_t count;
-    double value;
-    if (in == NULL)
-        return x->status;
-    LS_TRY(ls_import_integers(x, "pads", 1, &pads, &count));
-    LS_TRY(ls_import_number(x, "value", 2, 0, &value));
-    if (ls_import_input(x, 3) != NULL || count != 2 * (int64_t)in->shape.rank)
-        return ls_import_cannot(x, NULL, "pads must be two numbers for each axis, without axes");
-    const char *mode = ls_import_text_is(x, "mode", "constant", true)   ? "CONSTANT"
-                       : ls_import_text_is(x, "mode", "reflect", false) ? "REFLECT"
-                       : ls_import_text_is(x, "mode", "edge", false)    ? "EDGE"
-                                                                        : NULL;
-    if (mode == NULL)
-        return ls_import_cannot(x, NULL, "its mode has no equivalent");
-    char text[512], number[32];
-    int length = 0;
-    struct ls_shape out = in->shape;
-    ls_format_float(number, (float)value);
-    for (int i = 0; i < out.rank; i++) {
-        const int64_t before = pads[i], after = pads[out.rank + i];
-        if (before < 0 || after < 0 || before >= INT32_MAX || after >= INT32_MAX)
-            return ls_import_cannot(x, NULL, "pads are out of range");
-        if (before != 0 || after != 0)
-            length += snprintf(text + length, sizeof text - (size_t)length,
-                               "axis: %d before: %lld after: %lld ", i, (long long)before,
-                               (long long)after);
-        out.dim[i] += before + after;
-    }
-    if (length == 0)
-        return ls_import_hand_on(x, in, 0);
-    const bool given = strcmp(mode, "CONSTANT") == 0 && value != 0;
-    return ls_import_result(x, 0,
-                            LS_LAYER(x, "Pad", in->top, "pad_param { %smode: %s %s%s }", text, mode,
-                                     given ? "value: " : "", given ? number : ""),
-                            &out);
-}
-
 /* Means or sums along axes: those are put last, and taken together. */
 static int reduce(struct ls_importer *x, const char *operation, int index)
 {
@@ -265,6 +228,8 @@ static int reduce(struct ls_importer *x, const char *operation, int index)
     LS_TRY(read_axes(x, index, rank, true, gone));
     if (gone[0])
         return ls_import_cannot(x, NULL, "it would mix the samples of a batch");
+    if (in->integers && strcmp(operation, "MEAN") == 0)
+        return ls_import_cannot(x, NULL, "means of integers have no equivalent");
     const bool keeps = ls_import_integer(x, "keepdims", 1) != 0;
     struct ls_shape left = {0}, out = {0};
     for (int i = 0; i < rank; i++)
@@ -331,7 +296,9 @@ static int read_cast(struct ls_importer *x)
     const bool real = type == LS_F32 || type == LS_F64 || type == LS_F16 || type == LS_BF16;
     if (!real && in->maker != SIZE_MAX && in->mask == NULL && !is_of_input(x, in))
         return ls_import_cannot(x, NULL, "a blob cannot be cut down to whole numbers");
-    return ls_import_hand_on(x, in, 0);
+    struct ls_onnx_value now = *in;
+    now.integers = !real;
+    return ls_import_hand_on(x, &now, 0);
 }
 
 const struct ls_onnx_operator ls_onnx_read_shapes[] = {
@@ -339,7 +306,6 @@ const struct ls_onnx_operator ls_onnx_read_shapes[] = {
     {"Concat", read_concat},
     {"Flatten", read_flatten},
     {"Identity", read_identity},
-    {"Pad", read_pad},
     {"ReduceMean", read_reduce_mean},
     {"ReduceSum", read_reduce_sum},
     {"Reshape", read_reshape},

@@ -35,6 +35,8 @@ int ls_import_view(struct ls_importer *x, int index, const struct ls_onnx_view *
     if (own == NULL)
         return ls_import_no_memory(x);
     *own = *view;
+    const struct ls_onnx_value *first = ls_import_input(x, 0);
+    out->integers = first != NULL && !first->constant && first->integers;
     out->view = own;
     out->shape = *shape;
     return ls_import_wait(x, out);
@@ -103,6 +105,51 @@ static int write_node(struct ls_importer *x, struct ls_onnx_value *value)
                : 0;
 }
 
+/* Whether a view is all of a part of its base along an axis: then what it is of that part. */
+static bool is_of_part(const struct ls_onnx_view *view, int axis, struct ls_onnx_view *out,
+                       int64_t *begin)
+{
+    const int64_t extent = view->shape.dim[axis],
+                  inner = ls_shape_count(&view->shape, axis + 1, view->shape.rank),
+                  others = ls_shape_count(&view->shape, 1, view->shape.rank) / extent;
+    int64_t seen = 1;
+    for (int i = 0; i < view->count; i++)
+        seen *= view->atom[i].samples ? 1 : view->atom[i].extent;
+    const int64_t places = seen / others;
+    *begin = view->offset / inner;
+    if (seen % others != 0 || view->offset % inner != 0 || places >= extent ||
+        *begin + places > extent)
+        return false;
+    *out = *view;
+    out->offset = 0;
+    out->shape.dim[axis] = places;
+    for (int i = 0; i < out->count; i++)
+        if (!out->atom[i].samples && out->atom[i].stride >= inner * extent)
+            out->atom[i].stride = out->atom[i].stride / extent * places;
+    return ls_view_is_whole(out);
+}
+
+/* Cuts the part out of the base that a view is all of, if there is one. */
+static int write_part(struct ls_importer *x, struct ls_onnx_value *value, bool *done)
+{
+    const struct ls_onnx_view *view = value->view;
+    struct ls_onnx_view *part = ls_arena_alloc(x->arena, 1, sizeof *part);
+    int64_t begin = 0;
+    int axis = 1;
+    *done = false;
+    if (part == NULL)
+        return ls_import_no_memory(x);
+    while (axis < view->shape.rank && !is_of_part(view, axis, part, &begin))
+        axis++;
+    if (axis == view->shape.rank)
+        return 0;
+    const struct ls_onnx_value base = {.top = view->base, .shape = view->shape};
+    part->base = ls_import_part(x, &base, axis, begin, begin + part->shape.dim[axis]);
+    value->view = part;
+    *done = true;
+    return part->base == NULL ? x->status : 0;
+}
+
 int ls_import_write(struct ls_importer *x, struct ls_onnx_value *value)
 {
     const Onnx__NodeProto *node = x->node;
@@ -115,7 +162,11 @@ int ls_import_write(struct ls_importer *x, struct ls_onnx_value *value)
     x->wanted = NULL;
     x->writing = true;
     int status = 0;
-    if (value->view == NULL || !value->view->made || !ls_view_is_whole(value->view))
+    const bool made = value->view != NULL && value->view->made;
+    bool whole = made && ls_view_is_whole(value->view);
+    if (made && !whole)
+        status = write_part(x, value, &whole);
+    if (status == 0 && !whole)
         status = write_node(x, value);
     if (status == 0 && value->top == NULL && value->view != NULL) {
         value->waiting = false;

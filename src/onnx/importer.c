@@ -67,7 +67,7 @@ bool ls_import_text_is(const struct ls_importer *x, const char *name, const char
 int ls_import_integers(struct ls_importer *x, const char *name, int index, const int64_t **out,
                        int64_t *count)
 {
-    const Onnx__AttributeProto *attribute = ls_import_attribute(x, name);
+    const Onnx__AttributeProto *attribute = name != NULL ? ls_import_attribute(x, name) : NULL;
     *out = NULL;
     *count = -1;
     if (attribute != NULL) {
@@ -228,8 +228,10 @@ int ls_import_result(struct ls_importer *x, int index, const char *top,
         return ls_import_cannot(x, NULL, "output %d would be empty or too large", index);
     if (value == NULL)
         return 0;
+    const struct ls_onnx_value *first = ls_import_input(x, 0);
     value->shape = *shape;
     value->top = top;
+    value->integers = first != NULL && !first->constant && first->integers;
     return 0;
 }
 

@@ -16,7 +16,7 @@ struct ls_onnx_value {
     const Onnx__TensorProto *tensor; /* a constant of the file whose numbers are not read yet */
     bool constant;
     bool learned;  /* a weight of the model, and nothing that was worked out */
-    bool integers; /* a constant's numbers are whole */
+    bool integers; /* its numbers are whole */
     const float *reals;
     const int64_t *wholes;
     const char *top;                   /* the blob */
@@ -89,7 +89,7 @@ struct ls_onnx_operator {
 extern const struct ls_onnx_operator ls_onnx_read_products[], ls_onnx_read_windows[],
     ls_onnx_read_elements[], ls_onnx_read_shapes[], ls_onnx_read_norms[], ls_onnx_read_pooling[],
     ls_onnx_read_resize[], ls_onnx_read_attention[], ls_onnx_read_arithmetic[],
-    ls_onnx_read_parts[], ls_onnx_read_lookups[];
+    ls_onnx_read_parts[], ls_onnx_read_lookups[], ls_onnx_read_places[], ls_onnx_read_recurrent[];
 ls_onnx_reader ls_import_reader(const char *type);
 
 /* The node at hand cannot be imported, because of ...; `hint` may be NULL. */
@@ -149,6 +149,10 @@ int ls_import_layer_tops(struct ls_importer *x, const char *type, const char *bo
 /* A learned constant [N or 1, rows, width] that stands before or behind `like`, for each sample. */
 const char *ls_import_repeated(struct ls_importer *x, struct ls_onnx_value *value, const char *like,
                                const struct ls_shape *shape);
+/* The same with several bottoms; returns its name, or NULL. */
+const char *ls_import_layer_many(struct ls_importer *x, const char *type,
+                                 const char *const *bottoms, size_t bottom_count, const char **tops,
+                                 size_t count, const char *fields);
 /* Adds a weight of that layer. */
 int ls_import_weight(struct ls_importer *x, const char *layer, const char *blob, const char *from,
                      const struct ls_shape *shape, const float *numbers);
@@ -172,6 +176,8 @@ const char *ls_import_part(struct ls_importer *x, const struct ls_onnx_value *in
 /* What lies at these places along an axis behind that of the samples. */
 const char *ls_import_places(struct ls_importer *x, const char *top, int axis,
                              const int64_t *places, int64_t count);
+/* Places of the arena's, to be filled in; NULL after a failure. */
+int64_t *ls_import_new_places(struct ls_importer *x, int64_t count);
 /* power(scale x + shift). */
 const char *ls_import_power(struct ls_importer *x, const char *top, double power, double scale,
                             double shift);
@@ -184,6 +190,12 @@ int ls_import_fold(struct ls_importer *x, bool *done);
 bool ls_import_folds(const char *type);
 /* Reads the node at hand if it is a part of attention; *done says whether it is. */
 int ls_import_attend(struct ls_importer *x, bool *done);
+/* A new value of the model; *out is NULL where it has no name. */
+int ls_import_add_value(struct ls_importer *x, const char *name, struct ls_onnx_value **out);
+/* Adds the values that are inputs of the model, and of the net. */
+int ls_import_add_inputs(struct ls_importer *x, const struct ls_onnx_import *options);
+/* Whether an operator's inputs are steps x samples x numbers. */
+bool ls_import_is_recurrent(const char *type);
 /* Finds groups of nodes that one layer stands for. */
 int ls_import_find_patterns(struct ls_importer *x);
 int ls_import_read_pattern(struct ls_importer *x);
