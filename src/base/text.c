@@ -71,17 +71,21 @@ void ls_text_format(struct ls_text *text, const char *format, ...)
 void ls_text_add_json(struct ls_text *text, const char *string)
 {
     ls_text_add(text, "\"");
-    for (const char *p = string; *p != '\0'; p++) {
-        if (*p == '"' || *p == '\\') {
-            char escaped[2] = {'\\', *p};
-            ls_text_add_bytes(text, escaped, 2);
-        } else if (*p == '\n') {
+    for (const char *p = string; *p != '\0';) {
+        size_t plain = 0;
+        while ((unsigned char)p[plain] >= 0x20 && p[plain] != '"' && p[plain] != '\\')
+            plain++;
+        ls_text_add_bytes(text, p, plain);
+        p += plain;
+        if (plain > 0)
+            continue;
+        if (*p == '\n')
             ls_text_add(text, "\\n");
-        } else if ((unsigned char)*p < 0x20) {
+        else if ((unsigned char)*p < 0x20)
             ls_text_format(text, "\\u%04x", (unsigned)*p);
-        } else {
-            ls_text_add_bytes(text, p, 1);
-        }
+        else
+            ls_text_add_bytes(text, (const char[]){'\\', *p}, 2);
+        p++;
     }
     ls_text_add(text, "\"");
 }

@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -115,10 +116,39 @@ void ls_timeline_spans(const struct ls_timeline *trace, const struct ls_timeline
 
 /* ---- Objects --------------------------------------------------------------------------------- */
 
-static void add_time(const struct writing *writing, const char *key, int64_t nanoseconds)
+/* The beginning of an object. There are so many objects that printf would take longer for them than
+ * recording them did. */
+struct line {
+    char text[160]; /* five numbers and their keys are at most 150 */
+    size_t length;
+};
+
+static void put_word(struct line *line, const char *word)
 {
-    const int64_t at = nanoseconds > 0 ? nanoseconds : 0;
-    ls_text_format(writing->text, ",\"%s\":%" PRId64 ".%03d", key, at / 1000, (int)(at % 1000));
+    const size_t length = strlen(word);
+    memcpy(line->text + line->length, word, length);
+    line->length += length;
+}
+
+/* In decimal, with zeros in front up to so many digits. */
+static void put_number(struct line *line, uint64_t number, int digits)
+{
+    char reversed[24];
+    int count = 0;
+    for (; number > 0 || count < digits; number /= 10)
+        reversed[count++] = (char)('0' + number % 10);
+    while (count > 0)
+        line->text[line->length++] = reversed[--count];
+}
+
+/* In microseconds. */
+static void put_time(struct line *line, const char *key, int64_t nanoseconds)
+{
+    const uint64_t at = nanoseconds > 0 ? (uint64_t)nanoseconds : 0;
+    put_word(line, key);
+    put_number(line, at / 1000, 1);
+    put_word(line, ".");
+    put_number(line, at % 1000, 3);
 }
 
 static int64_t time_of(const struct writing *writing, uint64_t clock)
@@ -126,18 +156,27 @@ static int64_t time_of(const struct writing *writing, uint64_t clock)
     return (int64_t)clock + writing->rank->offset - writing->rank->zero;
 }
 
-static void begin_object(const struct writing *writing, char phase)
+/* `phase` is "X", "s" or "f". */
+static void begin_object(const struct writing *writing, const char *phase, uint64_t clock,
+                         struct line *line)
 {
-    ls_text_format(writing->text, "{\"ph\":\"%c\",\"pid\":%d,\"tid\":%d", phase,
-                   writing->rank->rank, writing->track);
+    line->length = 0;
+    put_word(line, "{\"ph\":\"");
+    put_word(line, phase);
+    put_word(line, "\",\"pid\":");
+    put_number(line, (uint64_t)writing->rank->rank, 1);
+    put_word(line, ",\"tid\":");
+    put_number(line, (uint64_t)writing->track, 1);
+    put_time(line, ",\"ts\":", time_of(writing, clock));
 }
 
 /* One end of an arrow: 's', or 'f' for what it leads to. */
 static void add_arrow(const struct writing *writing, char phase, uint64_t clock, const char *name,
                       const char *id)
 {
-    begin_object(writing, phase);
-    add_time(writing, "ts", time_of(writing, clock));
+    struct line line;
+    begin_object(writing, phase == 's' ? "s" : "f", clock, &line);
+    ls_text_add_bytes(writing->text, line.text, line.length);
     ls_text_format(writing->text, ",\"name\":\"%s\",\"cat\":\"exchange\",\"id\":\"%s\"%s},\n", name,
                    id, phase == 'f' ? ",\"bp\":\"e\"" : "");
 }
@@ -178,6 +217,7 @@ static void add_exchange_arrows(const struct writing *writing,
 static void add_event(const struct writing *writing, const struct ls_timeline_event *event)
 {
     char id[64];
+    struct line line;
     if (event->kind == LS_TIMELINE_READY) {
         if (event->number >= writing->count || (writing->known[event->number] & IS_EXCHANGED) == 0)
             return;
@@ -185,16 +225,23 @@ static void add_event(const struct writing *writing, const struct ls_timeline_ev
         add_arrow(writing, 's', event->begin, "ready", id);
         return;
     }
-    begin_object(writing, 'X');
-    add_time(writing, "ts", time_of(writing, event->begin));
-    add_time(writing, "dur", (int64_t)(event->end - event->begin));
-    ls_text_add(writing->text, ",\"name\":");
+    begin_object(writing, "X", event->begin, &line);
+    put_time(&line, ",\"dur\":", (int64_t)(event->end - event->begin));
+    put_word(&line, ",\"name\":");
+    ls_text_add_bytes(writing->text, line.text, line.length);
     ls_text_add_json(writing->text, event->name != NULL ? event->name : names[event->kind]);
-    ls_text_format(writing->text, ",\"cat\":\"%s\"", categories[event->kind]);
+    line.length = 0;
+    put_word(&line, ",\"cat\":\"");
+    put_word(&line, categories[event->kind]);
+    put_word(&line, "\"");
     if (event->kind == LS_TIMELINE_UPDATE || event->kind == LS_TIMELINE_MICRO_BATCH ||
-        event->kind == LS_TIMELINE_EXCHANGE)
-        ls_text_format(writing->text, ",\"args\":{\"number\":%" PRIu32 "}", event->number);
-    ls_text_add(writing->text, "},\n");
+        event->kind == LS_TIMELINE_EXCHANGE) {
+        put_word(&line, ",\"args\":{\"number\":");
+        put_number(&line, event->number, 1);
+        put_word(&line, "}");
+    }
+    put_word(&line, "},\n");
+    ls_text_add_bytes(writing->text, line.text, line.length);
     if (event->kind == LS_TIMELINE_EXCHANGE)
         add_exchange_arrows(writing, event);
 }
