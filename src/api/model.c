@@ -234,6 +234,11 @@ static int read_labels(struct lockstep_model *model, const char *path, struct ls
         names[--size] = '\0';
     for (size_t i = 0; i < size; i++) /* of Windows */
         names[i] = names[i] == '\r' ? ' ' : names[i];
+    if (size == 0) {
+        ls_free(names);
+        return ls_fail(error, LOCKSTEP_USAGE, path, "it has the name of a class on each line",
+                       "there are no names in it");
+    }
     for (size_t i = 0; i < model->class_count; i++)
         ls_free(model->classes[i]);
     ls_free(model->classes);

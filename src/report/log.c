@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 
 struct lockstep_log *ls_log_new(void)
@@ -161,6 +161,20 @@ static int take_block(struct lockstep_log *log, struct lines *lines, const char 
     return 0;
 }
 
+/* A pipe has an end, a device may have none. */
+static int check_kind(FILE *file, const char *path, struct ls_error *error)
+{
+    static const char hint[] = "name the file that --log-json wrote";
+    struct stat info;
+    if (fstat(fileno(file), &info) != 0)
+        return ls_fail_errno(error, LOCKSTEP_DATA, path, "cannot read");
+    if (S_ISDIR(info.st_mode))
+        return ls_fail(error, LOCKSTEP_DATA, path, hint, "this is a folder");
+    if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode))
+        return ls_fail(error, LOCKSTEP_DATA, path, hint, "this is a device");
+    return 0;
+}
+
 static int read_lines(struct lockstep_log *log, const char *path, struct lines *lines,
                       struct ls_error *error)
 {
@@ -170,11 +184,10 @@ static int read_lines(struct lockstep_log *log, const char *path, struct lines *
     int status = 0;
     if (file == NULL)
         status = ls_fail_errno(error, LOCKSTEP_DATA, path, "cannot open");
-    else if (ls_is_directory(path))
-        status = ls_fail(error, LOCKSTEP_DATA, path, "name the file that --log-json wrote",
-                         "this is a folder");
     else if (block == NULL)
         status = ls_fail_memory(error, path);
+    else
+        status = check_kind(file, path, error);
     while (status == 0) {
         const size_t length = fread(block, 1, BLOCK, file);
         if (length == 0 && ferror(file))

@@ -136,6 +136,8 @@ says 2 "there are no corners to cut out. hint: --resize" classify --oversample
 says 0 "n0" classify --labels names.txt --output ip
 says 2 "the net has no blob 'probe'. hint: the net ends with 'prob'; 'lockstep shapes'" classify --output probe
 says 2 "missing.txt" classify --labels missing.txt
+printf '\n\n' >blank.txt
+says 2 "blank.txt: there are no names in it. hint: it has the name of a class on each line" classify --labels blank.txt
 says 2 "is no number above 0" classify --scale x
 says 2 "the net has a data layer" "$LOCKSTEP" classify --model net.prototxt \
     --weights own.caffemodel --mean 1,2,3 pictures/0.png

@@ -171,6 +171,10 @@ static void test_files(void **state)
     assert_non_null(strstr(error.problems[0].hint, "--log-json"));
     assert_int_equal(ls_log_read(log, ls_test_directory(), NULL), LOCKSTEP_DATA);
     assert_int_equal(ls_log_read(log, ls_test_path("none"), NULL), LOCKSTEP_DATA);
+    ls_error_clear(&error);
+    assert_int_equal(ls_log_read(log, "/dev/zero", &error), LOCKSTEP_DATA); /* it has no end */
+    assert_non_null(strstr(error.problems[0].message, "this is a device"));
+    ls_error_clear(&error);
     ls_log_free(log);
     log = ls_log_new();
     ls_test_write_text(path, "{\"event\": \"start\", \"iteration\": 0}\n{\"event\": \"prog");
