@@ -20,6 +20,10 @@ cp -r "$LOCKSTEP_SOURCE/python/lockstep" "$work/lockstep"
 "$python" -B "$LOCKSTEP_SOURCE/tools/python_declarations.py" --layout "$work/layout.c" &&
     "${CC:-cc}" -std=c17 -I"$LOCKSTEP_SOURCE/include" -o "$work/layout" "$work/layout.c" ||
     fail "the program that prints the layout of structs"
+echo mine >"$work/mine"
+! "$python" -B "$LOCKSTEP_SOURCE/tools/python_declarations.py" "$work/mine" 2>"$work/said" &&
+    grep -q 'was not made by this program' "$work/said" && [ "$(cat "$work/mine")" = mine ] ||
+    fail "a file that is not its own was written over"
 export LOCKSTEP_LIBRARY=$LOCKSTEP_BUILD/liblockstep.so LOCKSTEP_LAYOUT=$work/layout
 export PYTHONPATH=$work:$LOCKSTEP_SOURCE/python/tests PYTHONDONTWRITEBYTECODE=1
 "$python" -W error::ResourceWarning -m unittest discover -s "$LOCKSTEP_SOURCE/python/tests" ||
