@@ -25,6 +25,12 @@ struct listing {
     uint64_t bytes;
 };
 
+/* Where a terminal has little room: neither dates nor scores. */
+static bool is_narrow(void)
+{
+    return ls_cli_table_width() < 60;
+}
+
 static void put_row(const struct lockstep_listed_snapshot *snapshot)
 {
     char when[24] = "?", score[24] = "-", iteration[24] = "?";
@@ -36,9 +42,15 @@ static void put_row(const struct lockstep_listed_snapshot *snapshot)
         snprintf(score, sizeof score, "%.5g", snapshot->best);
     if (snapshot->iteration >= 0)
         snprintf(iteration, sizeof iteration, "%" PRId64, snapshot->iteration);
-    printf("%9s  %s", iteration, when);
-    ls_cli_put_size((uint64_t)snapshot->bytes);
-    printf("  %8s  ", score);
+    if (is_narrow()) {
+        printf("%9s", iteration);
+        ls_cli_put_size((uint64_t)snapshot->bytes);
+        fputs("  ", stdout);
+    } else {
+        printf("%9s  %s", iteration, when);
+        ls_cli_put_size((uint64_t)snapshot->bytes);
+        printf("  %8s  ", score);
+    }
     if (snapshot->problem != NULL)
         fputs("DAMAGED ", stdout);
     if (snapshot->is_best)
@@ -84,7 +96,8 @@ static void put_snapshot(void *user, const struct lockstep_listed_snapshot *snap
         return;
     }
     if (!listing->begun)
-        puts("Iteration  Written                 Size  Best yet  File");
+        puts(is_narrow() ? "Iteration       Size  File"
+                         : "Iteration  Written                 Size  Best yet  File");
     listing->begun = true;
     put_row(snapshot);
 }

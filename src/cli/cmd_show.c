@@ -16,7 +16,7 @@
 #include "monitor/json.h"
 #include "monitor/terminal.h"
 
-enum { NAME = 24, VALUE_MAX = 300 };
+enum { NAME = 24, VALUE_MAX = 300, FIGURES = 4 };
 
 struct values {
     struct ls_cli_list files;
@@ -133,15 +133,24 @@ static void put_tensor(void *user, const struct lockstep_shown_tensor *tensor)
         snprintf(shape + length, sizeof shape - length, "%s%" PRId64, i > 0 ? "x" : "",
                  tensor->shape[i]);
     }
-    if (!showing->heading)
-        printf("  %-*s %-14s %-4s %8s %8s %8s %8s\n", NAME - 2, "tensor", "shape", "type", "min",
-               "max", "mean", "norm");
+    static const char *const names[FIGURES] = {"min", "max", "mean", "norm"};
+    const double figures[FIGURES] = {tensor->least, tensor->most, tensor->mean, tensor->norm};
+    /* A narrow terminal gets as many figures as it has room for. */
+    int room = ls_cli_table_width() - NAME - 20, shown = room / 9 < FIGURES ? room / 9 : FIGURES;
+    int name = room < 0 ? NAME - 2 + room : NAME - 2;
+    name = name < 8 ? 8 : name;
+    if (!showing->heading) {
+        printf("  %-*s %-14s %-4s", name, "tensor", "shape", "type");
+        for (int i = 0; i < shown; i++)
+            printf(" %8s", names[i]);
+        putchar('\n');
+    }
     showing->heading = true;
     fputs("  ", stdout);
-    ls_cli_put_name(tensor->name, NAME - 2);
+    ls_cli_put_name(tensor->name, name);
     printf("%-14s %-4s", shape[0] != '\0' ? shape : "-", tensor->type);
-    if (tensor->has_figures)
-        printf(" %8.2g %8.2g %8.2g %8.3g", tensor->least, tensor->most, tensor->mean, tensor->norm);
+    for (int i = 0; tensor->has_figures && i < shown; i++)
+        printf(i + 1 < FIGURES ? " %8.2g" : " %8.3g", figures[i]);
     if (tensor->not_finite > 0)
         printf("  %" PRId64 " NOT FINITE", tensor->not_finite);
     putchar('\n');

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/column.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,4 +25,9 @@ void ls_cli_put_size(uint64_t bytes)
 {
     char text[LS_CLI_SIZE_ROOM];
     printf(" %10s", ls_cli_format_size(bytes, text));
+}
+
+int ls_cli_table_width(void)
+{
+    return ls_terminal(stdout) ? ls_terminal_width(stdout) - 1 : INT_MAX;
 }

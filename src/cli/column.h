@@ -11,4 +11,8 @@ void ls_cli_put_name(const char *name, int width);
 /* Writes a space and a size of memory, 10 columns wide. */
 void ls_cli_put_size(uint64_t bytes);
 
+/* Columns that a table on stdout may take: those of the terminal less one, or as many as it likes
+ * where stdout is none. */
+int ls_cli_table_width(void);
+
 #endif

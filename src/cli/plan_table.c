@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "cli/column.h"
@@ -12,37 +14,113 @@
 
 enum { NAME = 24, TYPE = 18, NAMES = 8 };
 
-static void put_layers(const struct lockstep_plan_net *net)
+/* Sizes of a layer, in the order of the table. */
+enum { OUTPUT, KEPT, SCRATCH, PARAMETERS, GRADIENTS, STATE, SIZES };
+static const struct {
+    const char *name;
+    size_t offset;
+    bool training; /* of a net that is trained alone */
+} sizes[SIZES] = {
+    {"output", offsetof(struct lockstep_plan_layer, output), false},
+    {"kept", offsetof(struct lockstep_plan_layer, kept), true},
+    {"scratch", offsetof(struct lockstep_plan_layer, scratch), false},
+    {"parameters", offsetof(struct lockstep_plan_layer, parameters), false},
+    {"gradients", offsetof(struct lockstep_plan_layer, gradients), true},
+    {"optimizer", offsetof(struct lockstep_plan_layer, state), true},
+};
+
+/* What a terminal has room for. */
+struct layers_table {
+    int name, type; /* columns; 0: it is left out */
+    bool size[SIZES];
+};
+
+/* Narrow terminals get shorter names and the sizes that matter most. */
+static struct layers_table fit_layers(bool training)
 {
-    printf("\n%-*s %-*s %10s %10s %10s", NAME, "layer", TYPE, "type", "output",
-           net->training ? "kept" : "", "scratch");
-    printf(net->training ? " %10s %10s %10s\n" : " %10s\n", "parameters", "gradients", "optimizer");
-    for (size_t i = 0; i < net->layer_count; i++) {
-        const struct lockstep_plan_layer *layer = &net->layers[i];
-        ls_cli_put_name(layer->name, NAME);
-        ls_cli_put_name(layer->type, TYPE - 1);
-        ls_cli_put_size(layer->output);
-        if (net->training)
-            ls_cli_put_size(layer->kept);
-        else
-            printf(" %10s", "");
-        ls_cli_put_size(layer->scratch);
-        ls_cli_put_size(layer->parameters);
-        if (net->training) {
-            ls_cli_put_size(layer->gradients);
-            ls_cli_put_size(layer->state);
-        }
-        putchar('\n');
+    enum { COLUMN = 11, NARROW = 70 };
+    static const int ranks[SIZES] = {OUTPUT, PARAMETERS, KEPT, GRADIENTS, STATE, SCRATCH};
+    struct layers_table table = {.name = NAME, .type = TYPE - 1};
+    int width = ls_cli_table_width(), count = 0;
+    for (int i = 0; i < SIZES; i++)
+        count += training || !sizes[i].training;
+    if (width < NAME + TYPE + 1 + count * COLUMN) {
+        table.name = width < NARROW ? 16 : 18;
+        table.type = width < NARROW ? 0 : 15;
     }
+    int used = table.name + 1 + (table.type > 0 ? table.type + 1 : 0);
+    for (int i = 0; i < SIZES; i++) {
+        if ((!training && sizes[ranks[i]].training) || used + COLUMN > width)
+            continue;
+        table.size[ranks[i]] = true;
+        used += COLUMN;
+    }
+    return table;
 }
 
-static void put_step(const struct lockstep_plan_step *step)
+static void put_left_out(const struct layers_table *table, bool training)
 {
-    ls_cli_put_name(step->layer != NULL ? step->layer : "", NAME);
-    ls_cli_put_name(step->op, 36);
-    ls_cli_put_name(step->implementation, 26);
-    printf("%s%s%s%s\n", step->layout != NULL ? step->layout : "",
-           step->recomputed ? "  recomputed" : "", step->gathered ? "  gathered" : "",
+    bool any = false;
+    for (int i = 0; i < SIZES; i++) {
+        if (table->size[i] || (!training && sizes[i].training))
+            continue;
+        printf("%s%s", any ? ", " : "(a wider terminal or a file also gets: ", sizes[i].name);
+        any = true;
+    }
+    fputs(any ? ")\n" : "", stdout);
+}
+
+static void put_layers(const struct lockstep_plan_net *net)
+{
+    const bool training = net->training != 0;
+    const struct layers_table table = fit_layers(training);
+    putchar('\n');
+    ls_cli_put_name("layer", table.name);
+    if (table.type > 0)
+        ls_cli_put_name("type", table.type);
+    for (int i = 0; i < SIZES; i++)
+        if (table.size[i])
+            printf(" %10s", sizes[i].name);
+    putchar('\n');
+    for (size_t i = 0; i < net->layer_count; i++) {
+        const struct lockstep_plan_layer *layer = &net->layers[i];
+        ls_cli_put_name(layer->name, table.name);
+        if (table.type > 0)
+            ls_cli_put_name(layer->type, table.type);
+        for (int s = 0; s < SIZES; s++)
+            if (table.size[s])
+                ls_cli_put_size(
+                    *(const uint64_t *)(const void *)((const char *)layer + sizes[s].offset));
+        putchar('\n');
+    }
+    put_left_out(&table, training);
+}
+
+/* Columns of the table of steps; 0: what is left out, and the layout with it. */
+struct steps_table {
+    int name, op, implementation;
+};
+
+static struct steps_table fit_steps(void)
+{
+    enum { LAYOUT = 8 };
+    static const struct steps_table forms[] = {{NAME, 36, 26}, {16, 24, 20}, {14, 22, 0}};
+    size_t i = 0;
+    while (i < 2 && forms[i].name + forms[i].op + forms[i].implementation + 3 + LAYOUT >
+                        ls_cli_table_width())
+        i++;
+    return forms[i];
+}
+
+static void put_step(const struct lockstep_plan_step *step, const struct steps_table *table)
+{
+    ls_cli_put_name(step->layer != NULL ? step->layer : "", table->name);
+    ls_cli_put_name(step->op, table->op);
+    if (table->implementation > 0) {
+        ls_cli_put_name(step->implementation, table->implementation);
+        fputs(step->layout != NULL ? step->layout : "", stdout);
+    }
+    printf("%s%s%s\n", step->recomputed ? "  recomputed" : "", step->gathered ? "  gathered" : "",
            step->slow ? "  SLOW" : "");
 }
 
@@ -50,8 +128,11 @@ static void put_steps(const struct lockstep_plan_net *net)
 {
     bool backward = false;
     size_t chain_end = 0;
-    printf("\n%-*s %-36s %-26s %s\n", NAME, "step of layer", "what it does", "implementation",
-           "layout");
+    const struct steps_table table = fit_steps();
+    printf("\n%-*s %-*s", table.name, "step of layer", table.op, "what it does");
+    if (table.implementation > 0)
+        printf(" %-*s layout", table.implementation, "implementation");
+    putchar('\n');
     for (size_t i = 0; i < net->step_count; i++) {
         const struct lockstep_plan_step *step = &net->steps[i];
         if (step->backward && !backward)
@@ -66,7 +147,7 @@ static void put_steps(const struct lockstep_plan_net *net)
             printf("-- sync point of %s: the micro-batches of a batch meet --\n",
                    step->layer != NULL ? step->layer : "the net");
         else
-            put_step(step);
+            put_step(step, &table);
         if (i + 1 == chain_end)
             puts("-- end of the chain --");
     }
@@ -201,8 +282,9 @@ static void put_net(const struct lockstep_plan_net *net)
 static void put_total(const char *what, uint64_t bytes)
 {
     char text[LS_CLI_SIZE_ROOM];
+    int room = ls_cli_table_width() - 13;
     if (bytes > 0)
-        printf("  %-58s %10s\n", what, ls_cli_format_size(bytes, text));
+        printf("  %-*s %10s\n", room < 58 ? room : 58, what, ls_cli_format_size(bytes, text));
 }
 
 static void put_memory(const struct lockstep_plan_memory *memory)

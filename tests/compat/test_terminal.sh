@@ -98,6 +98,17 @@ for stream in terminal file; do
     [ "$(wc -l <log)" -le 6 ] || fail "quiet on a $stream: $(cat log)"
 done
 
+# Tables fit the terminal; a file gets all of their columns.
+for columns in 100 80 40; do
+    on_terminal $columns "'$LOCKSTEP' plan --solver solver.prototxt; '$LOCKSTEP' show s_iter_1000.safetensors; \
+        '$LOCKSTEP' list s"
+    tr -d '\r' <screen | grep -E '^(layer|step of|score|data|  tensor|  score|Iteration|  parameters|  total) ' >table
+    [ "$(wc -l <table)" -ge 12 ] || fail "tables of $columns columns: $(cat screen)"
+    awk -v most="$columns" 'length >= most { exit 1 }' table || fail "tables of $columns columns: $(cat table)"
+done
+"$LOCKSTEP" plan --solver solver.prototxt | grep -q '^layer  .* output  *kept  *scratch  *parameters  *gradients  *optimizer$' ||
+    fail "a file does not get all columns"
+
 export HOME=$work
 # init asks again where an answer leads nowhere, and takes an end of the input for none.
 for i in $(seq 200); do echo "line $i of a text"; done >text.txt
