@@ -99,6 +99,9 @@ static void put_fact(void *user, const char *name, const char *value)
     for (size_t i = 0; i < length; i++)
         lines += value[i] == '\n';
     bool cut = !showing->values->full && (lines > 1 || first > VALUE_MAX);
+    /* Short values on a terminal end their lines between words; definitions stay as they are. */
+    bool wraps = !showing->values->full && ls_terminal(stdout);
+    int width = ls_terminal_width(stdout);
     fputs("  ", stdout);
     ls_put_clean(stdout, name);
     fputs(": ", stdout);
@@ -108,7 +111,10 @@ static void put_fact(void *user, const char *name, const char *value)
         size_t most = cut ? VALUE_MAX : sizeof line - 1;
         snprintf(line, sizeof line, "%.*s", (int)(piece < most ? piece : most), value + at);
         fputs(at > 0 ? "\n    " : "", stdout);
-        ls_put_clean(stdout, line);
+        if (wraps)
+            ls_put_wrapped(stdout, line, at > 0 ? 4 : ls_text_columns(name) + 4, width);
+        else
+            ls_put_clean(stdout, line);
         if (cut)
             break;
         at += piece < most ? piece + 1 : most;

@@ -71,7 +71,10 @@ static void put_lines(FILE *stream, const char *text, bool error)
 void ls_cli_put_line(void *user, const char *line)
 {
     (void)user;
-    ls_put_clean(stdout, line);
+    if (ls_terminal(stdout))
+        ls_put_wrapped(stdout, line, 0, ls_terminal_width(stdout));
+    else
+        ls_put_clean(stdout, line);
     putchar('\n');
 }
 

@@ -26,7 +26,8 @@ void ls_cli_tell(void *user, const char *line);
 
 /* Writes a text of several lines. */
 void ls_cli_put_lines(const char *text);
-/* A line on stdout, without what a terminal would obey; for callbacks. */
+/* A line on stdout, without what a terminal would obey; a terminal gets it with lines that end
+ * between words. For callbacks. */
 void ls_cli_put_line(void *user, const char *line);
 
 /* Flushes stdout. 0, or LOCKSTEP_RESOURCE after a message if something could not be written. */

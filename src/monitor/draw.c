@@ -136,9 +136,17 @@ static void put_line(FILE *out, const struct grid *grids, int count, int row,
     putc('\n', out);
 }
 
+/* A line of captions, unless all of them are empty. */
 static void put_captions(FILE *out, const struct grid *grids, int count, int line,
                          enum ls_colours colours)
 {
+    bool any = false;
+    for (int i = 0; i < count; i++) {
+        const char *caption = grids[i].picture->captions[line];
+        any = any || (caption != NULL && caption[0] != '\0');
+    }
+    if (!any)
+        return;
     for (int i = 0; i < count; i++) {
         const struct ls_drawing *picture = grids[i].picture;
         const char *caption = picture->captions[line] != NULL ? picture->captions[line] : "";

@@ -78,10 +78,10 @@ static void colours_become_half_blocks(void **state)
     const struct ls_drawing colourful = {3, 3, 1, colours, {NULL, NULL}, 1};
     assert_string_equal(draw(&colourful, 1, 80, LS_COLOURS_ALL),
                         "\033[38;2;255;0;0m\033[48;2;0;0;255m" UP "\033[0m\n"
-                        "\033[38;2;0;255;0m\033[48;2;0;0;0m" UP "\033[0m\n\n\n");
+                        "\033[38;2;0;255;0m\033[48;2;0;0;0m" UP "\033[0m\n");
     assert_string_equal(draw(&colourful, 1, 80, LS_COLOURS_256),
                         "\033[38;5;196m\033[48;5;21m" UP "\033[0m\n"
-                        "\033[38;5;46m\033[48;5;16m" UP "\033[0m\n\n\n");
+                        "\033[38;5;46m\033[48;5;16m" UP "\033[0m\n");
 }
 
 static void odd_input_is_drawn(void **state)
@@ -90,7 +90,7 @@ static void odd_input_is_drawn(void **state)
     static const float strange[4] = {(float)NAN, (float)INFINITY, -1e30f, 1e30f};
     const struct ls_drawing pictures[2] = {{1, 1, 4, strange, {"\033[2J", NULL}, 0},
                                            {2, 1, 2, strange, {NULL, NULL}, 0}};
-    assert_string_equal(draw(pictures, 2, 80, LS_COLOURS_NONE), " @ @   @\n?[2J  \n      \n");
+    assert_string_equal(draw(pictures, 2, 80, LS_COLOURS_NONE), " @ @   @\n?[2J  \n");
     assert_string_equal(draw(NULL, 0, 80, LS_COLOURS_NONE), "");
     free(text);
     text = NULL;
