@@ -49,14 +49,16 @@ offers 'tokenize|' lockstep help toke
 offers 'a net.prototxt|' lockstep test --plugin a
 offers '|' lockstep train --workers ''
 
-# Every option of every command is completed.
+# Every option of every command is completed; those of every command are looked at once.
 for command in $("$LOCKSTEP" help | awk '/^commands:/ { on = 1; next } !NF { on = 0 } on { print $1 }'); do
-    for option in $("$LOCKSTEP" help "$command" | grep -oE '^  --[a-z-]+'); do
+    "$LOCKSTEP" help "$command" >listed
+    [ "$command" = train ] || sed -i '/^options of every command:/,$d' listed
+    while read -r option; do
         complete_words lockstep "$command" "$option" | grep -qF -- "$option|" ||
             fail "bash does not complete $command $option"
         grep -qE -- "'[*]?${option}[=[]" zsh || fail "zsh does not know $option"
         grep -qE -- "from $command' -l ${option#--} " fish || fail "fish does not know $option"
-    done
+    done < <(grep -oE '^  --[a-z-]+' listed)
 done
 
 if command -v zsh >/dev/null; then
