@@ -198,6 +198,9 @@ int lockstep_import_onnx(const char *path, const char *prefix,
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_import_options_init", inner));
     LS_TRY(check_options(&mine, inner));
     LS_TRY(ls_file_check_prefix(prefix, inner));
+    if (*base_of(prefix) == '\0')
+        return ls_fail(inner, LOCKSTEP_USAGE, prefix, "give a name behind it: nets/resnet18",
+                       "this is a folder, and no beginning of files' names");
     const struct ls_onnx_import request = {mine.shapes, mine.shape_count};
     LS_TRY(ls_onnx_import(path, &request, &net, inner));
     const struct importing i = {&net, prefix, mine.loss, tell, user, inner};

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -354,6 +355,17 @@ void ls_onnx_net_free(struct ls_onnx_net *net)
     *net = (struct ls_onnx_net){0};
 }
 
+/* Protobuf's readers take no more. */
+static int check_size(const char *path, struct ls_error *error)
+{
+    struct stat info;
+    if (stat(path, &info) != 0 || info.st_size <= INT32_MAX)
+        return 0; /* reading tells what else is wrong */
+    return ls_fail(error, LOCKSTEP_WEIGHTS, path,
+                   "write its weights into a file beside it (external data)",
+                   "a model of more than 2 GiB cannot be read");
+}
+
 int ls_onnx_import(const char *path, const struct ls_onnx_import *options, struct ls_onnx_net *net,
                    struct ls_error *error)
 {
@@ -363,7 +375,9 @@ int ls_onnx_import(const char *path, const struct ls_onnx_import *options, struc
     net->memory = ls_alloc(1, sizeof *net->memory);
     if (net->memory == NULL)
         return ls_fail_memory(error, "an ONNX model");
-    int status = ls_file_read(path, INT32_MAX, LOCKSTEP_WEIGHTS, &bytes, &size, error);
+    int status = check_size(path, error);
+    if (status == 0)
+        status = ls_file_read(path, INT32_MAX, LOCKSTEP_WEIGHTS, &bytes, &size, error);
     if (status == 0) {
         status = ls_binary_read(path, bytes, size, &onnx__model_proto__descriptor, LOCKSTEP_WEIGHTS,
                                 &net->memory->model, error);
