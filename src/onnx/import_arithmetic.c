@@ -106,7 +106,8 @@ static void reduce_constant(const struct ls_shape *shape, struct ls_onnx_value *
         constant->shape = (struct ls_shape){.rank = 1, .dim = {constant->table->shape.dim[1]}};
         return;
     }
-    if (rank != shape->rank || rank < 2 || constant->shape.dim[0] == 1 || constant->integers)
+    if (count < 1 || rank != shape->rank || rank < 2 || constant->shape.dim[0] == 1 ||
+        constant->integers)
         return;
     part /= constant->shape.dim[0];
     for (int64_t i = part; i < count; i++)
@@ -213,7 +214,7 @@ static int with_row(struct ls_importer *x, struct ls_onnx_value *a, struct ls_on
     struct ls_onnx_rows rows;
     const int64_t count = ls_shape_size(&constant->shape);
     const int rank = constant->shape.rank;
-    if (!blob->waiting || (count > 1 && constant->shape.dim[rank - 1] != count))
+    if (!blob->waiting || count < 1 || (count > 1 && constant->shape.dim[rank - 1] != count))
         return 0;
     LS_TRY(ls_import_rows(x, blob, count > 1, &rows));
     if (!rows.through || ls_import_output(x, 0) == NULL)

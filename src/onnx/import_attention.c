@@ -193,7 +193,7 @@ static int lay_out(struct ls_importer *x, const char *top, const struct part *q,
         }
         view.atom[view.count++] = atom;
     }
-    if (depth > 1)
+    if (depth > 1 && view.count < LS_VIEW_ATOMS)
         view.atom[view.count++] = (struct ls_onnx_atom){depth, 1, rank - 1, false};
     return ls_import_view(x, 0, &view, out);
 }

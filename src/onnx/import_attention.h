@@ -12,6 +12,7 @@ struct ls_onnx_mask {
     bool numbers;                /* its numbers are added to the scores; else 0 is "no" */
     bool added;                  /* the mask is added, whatever it is made of */
     bool turned;                 /* 0 is "yes" */
+    struct ls_shape over;        /* the scores that it is laid over */
     bool has_keys;
     struct ls_onnx_view keys; /* [N, Tk], seen as [N, ..., Tk]: 0 is "no" */
 };

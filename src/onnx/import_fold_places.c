@@ -155,7 +155,9 @@ static int fold_slice(struct ls_folding *f)
         offset += shape.dim[axis] > 0 ? begin * strides[axis] : 0;
         strides[axis] *= by;
     }
-    return move(f, &shape, strides, offset);
+    LS_TRY(move(f, &shape, strides, offset));
+    f->out.learned = f->in[0]->learned && !f->in[0]->integers; /* that part of a weight learns */
+    return 0;
 }
 
 static int fold_concat(struct ls_folding *f)

@@ -7,7 +7,9 @@
 #include "onnx/import_attention.h"
 #include "onnx/import_fold.h"
 
-#define HIDDEN (-1e4) /* numbers below hide a pair that they are added to */
+#define HIDDEN    (-1e4)             /* numbers below hide a pair that they are added to */
+#define PLANE_MAX ((int64_t)1 << 27) /* pairs of queries and keys */
+#define ALL_MAX   ((int64_t)1 << 32) /* and of those, of all samples and heads */
 
 static double number_of(const struct ls_onnx_value *value, int64_t i)
 {
@@ -75,6 +77,9 @@ static int join(struct ls_importer *x, struct ls_onnx_value *a, struct ls_onnx_v
     if (b == NULL || !ls_import_broadcast(&a->shape, &b->shape, &both) ||
         !ls_import_as_mask(x, a, false, &first) || !ls_import_as_mask(x, b, false, &second))
         return x->status;
+    if ((first.has_keys && a->shape.rank != both.rank) ||
+        (second.has_keys && b->shape.rank != both.rank))
+        return 0;
     if (first.turned || second.turned || (first.pairs != NULL && second.pairs != NULL) ||
         (first.has_keys && second.has_keys))
         return 0;
@@ -110,7 +115,7 @@ static int choose(struct ls_importer *x, struct ls_onnx_value *condition, bool *
     }
     if (!ls_import_as_mask(x, condition, false, &mask))
         return x->status;
-    if (hidden && mask.has_keys && mask.pairs != NULL)
+    if (mask.has_keys && ((hidden && mask.pairs != NULL) || condition->shape.rank != both.rank))
         return 0;
     mask.turned = mask.turned != hidden;
     mask.added = true;
@@ -134,7 +139,9 @@ static int expand(struct ls_importer *x, struct ls_onnx_value *in, bool *done)
         return ls_import_hand_on(x, in, 0);
     }
     if (in->mask != NULL)
-        return keep_mask(x, in->mask, &shape, done);
+        return in->mask->has_keys && shape.rank != in->shape.rank
+                   ? 0
+                   : keep_mask(x, in->mask, &shape, done);
     if (!ls_view_of(in, &view) || !ls_view_expand(&view, &in->shape, &shape))
         return 0;
     *done = true;
@@ -228,6 +235,8 @@ static int64_t count_heads(const struct ls_onnx_value *value, const struct ls_sh
         return 1;
     ls_fold_lay_strides(&value->shape, shape, strides);
     const int64_t all = ls_shape_size(shape);
+    if (all > ALL_MAX)
+        return 0;
     for (int64_t i = plane; i < all; i++) {
         const double now = number_of(value, ls_fold_place(shape, i, strides));
         if (now != number_of(value, ls_fold_place(shape, i % plane, strides)))
@@ -368,19 +377,21 @@ int ls_import_masks(struct ls_importer *x, const struct ls_onnx_pairs *pairs,
     const int64_t plane = grid.queries * grid.keys;
     int keys = 0;
     *fields = (struct ls_onnx_mask_fields){0};
-    *fits = true;
+    *fits = pairs->masks == 0 || plane <= PLANE_MAX;
+    if (pairs->masks == 0 || !*fits)
+        return 0;
     grid.seen = ls_arena_alloc(x->arena, (size_t)plane + 1, 1);
     if (grid.seen == NULL)
         return ls_import_no_memory(x);
     memset(grid.seen, 1, (size_t)plane);
     for (int i = 0; i < pairs->masks && *fits; i++) {
         if (pairs->mask[i].pairs != NULL)
-            LS_TRY(add_pairs(x, &pairs->mask[i], shape, &grid, fits));
+            LS_TRY(add_pairs(x, &pairs->mask[i], &pairs->mask[i].over, &grid, fits));
         if (*fits && pairs->mask[i].has_keys)
             *fits = keys++ == 0;
     }
     for (int i = 0; i < pairs->masks && *fits; i++)
         if (pairs->mask[i].has_keys)
-            LS_TRY(add_keys(x, &pairs->mask[i], shape->rank, grid.keys, fields, fits));
+            LS_TRY(add_keys(x, &pairs->mask[i], pairs->mask[i].over.rank, grid.keys, fields, fits));
     return *fits ? add_grid(x, &grid, fields) : 0;
 }

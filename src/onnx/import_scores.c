@@ -77,7 +77,9 @@ static int mask_scores(struct ls_importer *x, const struct ls_onnx_value *scores
         !ls_shape_equal(&both, &scores->shape) || !ls_import_as_mask(x, value, added, &mask))
         return x->status;
     mask.turned = mask.turned != turned;
-    if (mask.turned && mask.has_keys && mask.pairs != NULL)
+    mask.over = scores->shape;
+    if (mask.has_keys &&
+        ((mask.turned && mask.pairs != NULL) || value->shape.rank != scores->shape.rank))
         return 0;
     pairs.mask[pairs.masks++] = mask;
     *done = true;

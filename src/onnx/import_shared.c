@@ -9,22 +9,12 @@
 
 #include "onnx/importer.h"
 
-/* Whether a node looks up rows of this value. */
-static bool is_table(const struct ls_importer *x, const struct ls_onnx_value *value)
-{
-    for (size_t i = 0; i < x->graph->n_node; i++) {
-        const Onnx__NodeProto *node = x->graph->node[i];
-        if (node->n_input == 2 && strcmp(node->op_type, "Gather") == 0 &&
-            strcmp(node->input[0], value->name) == 0)
-            return true;
-    }
-    return false;
-}
+enum { TABLES = 16 }; /* that are looked at: models have a few */
 
 static bool is_matrix(const struct ls_onnx_value *value)
 {
-    return value->tensor != NULL && value->learned && value->shape.rank == 2 &&
-           value->shape.dim[0] > 1 && value->shape.dim[1] > 1;
+    return value->constant && value->maker == SIZE_MAX && value->learned &&
+           value->shape.rank == 2 && value->shape.dim[0] > 1 && value->shape.dim[1] > 1;
 }
 
 /* Whether the columns of one are the rows of the other. */
@@ -42,25 +32,36 @@ static bool is_turned(const struct ls_onnx_value *a, const struct ls_onnx_value 
     return false; /* zeros, or ones, tell nothing */
 }
 
+/* Other weights that are the table, turned. */
+static int find_turned(struct ls_importer *x, struct ls_onnx_value *table)
+{
+    for (size_t k = 0; k < x->value_count; k++) {
+        struct ls_onnx_value *other = &x->values[k];
+        if (other == table || !is_matrix(other) || other->shape.dim[0] != table->shape.dim[1] ||
+            other->shape.dim[1] != table->shape.dim[0])
+            continue;
+        LS_TRY(ls_import_numbers_of(x, table));
+        LS_TRY(ls_import_numbers_of(x, other));
+        if (is_turned(table, other))
+            table->share = other->share = table->name;
+    }
+    return 0;
+}
+
 int ls_import_find_shared(struct ls_importer *x)
 {
-    for (size_t i = 0; i < x->value_count; i++) {
-        struct ls_onnx_value *table = &x->values[i];
-        if (!is_matrix(table) || !is_table(x, table))
+    int tables = 0;
+    for (size_t i = 0; i < x->graph->n_node && tables < TABLES; i++) {
+        const Onnx__NodeProto *node = x->graph->node[i];
+        size_t at;
+        if (node->n_input != 2 || strcmp(node->op_type, "Gather") != 0 ||
+            !ls_names_find(&x->names, node->input[0], &at) || !is_matrix(&x->values[at]))
             continue;
+        struct ls_onnx_value *table = &x->values[at];
+        tables++;
         if (table->uses > 1)
             table->share = table->name;
-        for (size_t k = 0; k < x->value_count; k++) {
-            struct ls_onnx_value *other = &x->values[k];
-            if (other->tensor == NULL || !is_matrix(other) || other == table ||
-                other->shape.dim[0] != table->shape.dim[1] ||
-                other->shape.dim[1] != table->shape.dim[0])
-                continue;
-            LS_TRY(ls_import_numbers_of(x, table));
-            LS_TRY(ls_import_numbers_of(x, other));
-            if (is_turned(table, other))
-                table->share = other->share = table->name;
-        }
+        LS_TRY(find_turned(x, table));
     }
     return 0;
 }

@@ -12,7 +12,10 @@
 
 #include "onnx/importer.h"
 
-enum { LS_VIEW_ATOMS = 24 };
+enum {
+    LS_VIEW_ATOMS = 24,
+    LS_IMPORT_DEPTH = 64 /* nodes that wait, one for the other */
+};
 
 /* Numbers that lie `stride` apart in a sample of the base. Axes of a value are products of these;
  * an extent of 1 has none, but for the samples. */

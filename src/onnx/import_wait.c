@@ -12,15 +12,24 @@ struct ls_onnx_value *ls_import_seen(struct ls_importer *x, int index)
         ls_import_cannot(x, NULL, "input %d is missing", index);
     else if (value->constant)
         ls_import_cannot(x, NULL, "input %d is a constant, where a layer reads a blob", index);
-    return value == NULL || value->constant ? NULL : value;
+    if (value == NULL || value->constant || (x->writing && ls_import_write(x, value) != 0))
+        return NULL;
+    return value;
 }
 
 int ls_import_wait(struct ls_importer *x, struct ls_onnx_value *value)
 {
     if (!ls_shape_valid(&value->shape, false))
         return ls_import_cannot(x, NULL, "its output would be empty or too large");
+    int depth = 0;
+    for (size_t i = 0; i < x->node->n_input; i++) {
+        const struct ls_onnx_value *in = ls_import_input(x, (int)i);
+        if (in != NULL && in->waiting && in->depth > depth)
+            depth = in->depth;
+    }
     value->waiting = true;
-    return 0;
+    value->depth = depth + 1;
+    return value->depth > LS_IMPORT_DEPTH && !x->writing ? ls_import_write(x, value) : 0;
 }
 
 int ls_import_view(struct ls_importer *x, int index, const struct ls_onnx_view *view,

@@ -246,7 +246,8 @@ int ls_import_hand_on(struct ls_importer *x, const struct ls_onnx_value *from, i
     value->uses = kept.uses;
     value->user = kept.user;
     value->maker = kept.maker;
-    return 0;
+    value->depth++;
+    return value->waiting && value->depth > LS_IMPORT_DEPTH ? ls_import_write(x, value) : 0;
 }
 
 bool ls_import_broadcast(const struct ls_shape *a, const struct ls_shape *b, struct ls_shape *out)

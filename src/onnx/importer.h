@@ -27,6 +27,7 @@ struct ls_onnx_value {
     const struct ls_onnx_pairs *pairs; /* scores or weights of attention */
     const struct ls_onnx_mask *mask;   /* of attention */
     bool waiting;                      /* its layers are written when a node needs it as a blob */
+    int depth;                         /* how many nodes wait with it, one for the other */
     const char *share; /* layers of this name have the same weights; NULL: none has */
     const struct ls_onnx_value *table; /* a constant: rows of this one, of learned embeddings */
     int64_t row;                       /* the first of them */

@@ -274,6 +274,30 @@ static void learned_rows_go_on_learning(void **state)
     ls_onnx_net_free(&net);
 }
 
+/* A part of a weight, and a weight that an exporter has repeated for each sample. */
+static void parts_of_weights_go_on_learning(void **state)
+{
+    (void)state;
+    struct model m = begin(17);
+    input(&m, "x", SHAPE(3, PLACES, WIDTH));
+    weight(&m, "positions", SHAPE(1, 7, WIDTH), 1);
+    weight(&m, "offsets", SHAPE(1, PLACES, WIDTH), 5);
+    INTEGERS(&m, "begin", 0);
+    INTEGERS(&m, "end", PLACES);
+    INTEGERS(&m, "axis", 1);
+    INTEGERS(&m, "shape", 3, PLACES, WIDTH);
+    node(&m, "Slice", "positions begin end axis", "few");
+    node(&m, "Expand", "offsets shape", "many");
+    node(&m, "Add", "x few", "a");
+    node(&m, "Add", "many a", "y");
+    output(&m, "y");
+    struct ls_onnx_net net = import(&m);
+    assert_int_equal(count(&net, "bias_param { axis: 1 num_axes: 2 }"), 2);
+    assert_int_equal(count(&net, "lr_mult: 0"), 0);
+    assert_int_equal(ls_shape_size(&net.weights[1].shape), PLACES * WIDTH);
+    ls_onnx_net_free(&net);
+}
+
 /* x, normalised by several nodes; `centred`: the mean is taken away. */
 static struct ls_onnx_net norm(bool centred, int64_t axis)
 {
@@ -397,6 +421,7 @@ int main(void)
         cmocka_unit_test(weights_that_are_read_elsewhere_are_layers),
         cmocka_unit_test(axes_in_another_order_cost_nothing),
         cmocka_unit_test(learned_rows_go_on_learning),
+        cmocka_unit_test(parts_of_weights_go_on_learning),
         cmocka_unit_test(norms_of_several_nodes_are_found),
         cmocka_unit_test(functions_of_several_nodes_are_found),
         cmocka_unit_test(other_uses_are_refused),
