@@ -90,7 +90,9 @@ LOCKSTEP_API void lockstep_trainer_free(struct lockstep_trainer *trainer);
 
 /* The whole training: tests, displays and snapshots where the solver wants them, until max_iter,
  * or until `iterations` updates in total if that is >= 0 (which changes no schedule and ends with
- * a snapshot). LOCKSTEP_STOPPED when poll asked to stop; the snapshot is written by then. */
+ * a snapshot). LOCKSTEP_STOPPED when poll asked to stop; the snapshot is written by then.
+ * LOCKSTEP_DIVERGED for a loss or statistics that are not finite: the weights are those of the
+ * iteration before. */
 LOCKSTEP_API int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
                                       struct lockstep_error *error);
 
@@ -224,7 +226,10 @@ struct lockstep_verify_options {
     const char *isa;                     /* as in lockstep_train_options */
     const char *weights;                 /* the same */
     struct lockstep_callbacks callbacks; /* a NOTICE for each training, behind WARNINGs that none
-                                            before it gave; poll between two of them */
+                                            before it gave; poll between two of them. Meanwhile
+                                            NOTICEs with `samples` updates done of all
+                                            `iteration_end`, which come from another thread where
+                                            there are several ranks, while the caller's waits */
     void (*trained)(void *user, const struct lockstep_verified *training); /* may be NULL */
     void *user;                                                            /* for `trained` */
     const char *device; /* as in lockstep_train_options */

@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/dummy.h"
+#include "cli/output_file.h"
 #include "cli/report.h"
 
 struct values {
@@ -39,8 +40,14 @@ static int run(const void *data)
 {
     const struct values *values = data;
     const char *const *files = values->files.items;
-    struct lockstep_error *error = lockstep_error_new();
     int status;
+    /* What else a snapshot holds, the state of its training, would be gone. */
+    if (ls_cli_same_file(files[0], files[1]))
+        return ls_cli_usage_error(
+            "convert-weights: INPUT and OUTPUT are the same file, '%s'. hint: "
+            "give the output another name",
+            files[0]);
+    struct lockstep_error *error = lockstep_error_new();
     if (values->model != NULL)
         status = convert_with_net(values, error);
     else if (values->map != NULL)

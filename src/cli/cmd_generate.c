@@ -246,8 +246,10 @@ static int write_texts(struct session *session)
     const int32_t start = lockstep_generator_start(session->generator);
     int64_t left = values->samples;
     if (session->count == 0 && start < 0)
-        return ls_cli_usage_error("generate: --prompt is missing: it is not known what a text "
-                                  "begins with");
+        return ls_cli_usage_error(
+            "generate: the prompt has no tokens, and it is not known what a text "
+            "begins with: the vocabulary has no token for that. hint: --prompt "
+            "with a first word or character");
     int status =
         lockstep_generator_begin(session->generator, session->count > 0 ? session->ids : &start,
                                  session->count > 0 ? session->count : 1, session->error);
@@ -402,7 +404,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "tokenizer", "FILE", struct values, tokenizer, 0,
                "tokenizer.json, vocab.json beside merges.txt, vocab.txt, or a folder with\n"
                "one of them; default: the characters or bytes that the weights name"),
-    LS_CLI_ROW(LS_CLI_TEXT, "prompt", "TEXT", struct values, prompt, 0,
+    LS_CLI_ROW(LS_CLI_TEXT, "prompt", "TEXT", struct values, prompt, LS_CLI_EMPTY,
                "what the text begins with; default: nothing, that is the token that\n"
                "separates texts, or the end of a line"),
     LS_CLI_ROW(LS_CLI_TEXT, "prompt-file", "FILE", struct values, prompt_file, 0,

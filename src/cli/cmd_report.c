@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/model.h"
+#include "cli/output_file.h"
 #include "cli/page.h"
 #include "cli/report.h"
 #include "cli/size.h"
@@ -30,13 +30,6 @@ static const char *name_of(const struct values *values, size_t run)
     return run < values->names.count ? values->names.items[run] : values->logs.items[run];
 }
 
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat first, second;
-    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino;
-}
-
 static int check(const struct values *values)
 {
     if (values->output == NULL)
@@ -53,11 +46,11 @@ static int check(const struct values *values)
         return ls_cli_usage_error("report: --score '%s' is no number from 0 to 1", values->score);
     const char *inputs[] = {values->model.model, values->times};
     for (size_t i = 0; i < values->logs.count; i++)
-        if (is_same_file(values->logs.items[i], values->output))
+        if (ls_cli_same_file(values->logs.items[i], values->output))
             return ls_cli_usage_error("report: %s is a log; the page would take its place",
                                       values->output);
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-        if (inputs[i] != NULL && is_same_file(inputs[i], values->output))
+        if (inputs[i] != NULL && ls_cli_same_file(inputs[i], values->output))
             return ls_cli_usage_error("report: the page would take the place of %s",
                                       values->output);
     return 0;

@@ -419,8 +419,8 @@ static const struct ls_cli_option options[] = {
                "environment (instruction set, oneDNN, ...), with other bits; snapshots\n"
                "from there on name both. Else that is an error"),
     LS_CLI_ROW(LS_CLI_INTEGER, "timeout", "SECONDS", struct values, timeout, 0,
-               "among several ranks: end when nothing is heard of one for so long, or\n"
-               "others wait so long for it; 0: never; default: 300"),
+               "among several ranks: end when one of them sends nothing for so long, or\n"
+               "the others wait so long for it; 0: never; default: 300"),
     LS_CLI_CHOICE("balance", "HOW", struct values, balance, "static dynamic",
                   "among several ranks: 'static' deals work by numbers of workers,\n"
                   "'dynamic' to free ranks. The result does not depend on it"),

@@ -15,6 +15,7 @@
 #include "cli/report.h"
 #include "cli/size.h"
 #include "monitor/monitor.h"
+#include "monitor/progress.h"
 
 enum { COUNTS_MAX = 64, WORKERS_MAX = 4096, RANKS_MAX = 64, SETS_MAX = 8, STOPS = 2 };
 enum { NAME = 16, TRAINING = 512, HASH = 65 };
@@ -212,13 +213,32 @@ static void take_row(void *user, const struct lockstep_verified *training)
 
 /* ---- One instruction set --------------------------------------------------------------------- */
 
+/* What is told meanwhile: how far all trainings are, and a line for each that is over. */
+struct screen {
+    struct ls_monitor monitor;
+    struct ls_progress progress;
+};
+
+static void show(void *user, const struct lockstep_event *event)
+{
+    struct screen *screen = user;
+    if (event->kind == LOCKSTEP_EVENT_NOTICE && event->iteration_end > 0) {
+        ls_progress_event(&screen->progress, event);
+        return;
+    }
+    ls_progress_clear(&screen->progress);
+    ls_monitor_event(&screen->monitor, event);
+}
+
 static int verify(const struct values *values, const struct lists *lists, const char *isa,
                   struct rows *rows, struct lockstep_error *error)
 {
-    struct ls_monitor monitor;
+    struct screen screen;
     struct lockstep_solver *solver;
     struct lockstep_verify_options options;
-    ls_monitor_init(&monitor, stdout, NULL, NULL);
+    ls_monitor_init(&screen.monitor, stdout, NULL, NULL);
+    ls_progress_init(&screen.progress, stdout, NULL);
+    screen.progress.unit = "updates";
     lockstep_verify_options_init(&options);
     options.workers = lists->workers;
     options.worker_count = lists->worker_count;
@@ -233,7 +253,7 @@ static int verify(const struct values *values, const struct lists *lists, const 
     options.isa = isa[0] != '\0' ? isa : NULL;
     options.device = values->device;
     options.weights = values->weights;
-    options.callbacks = (struct lockstep_callbacks){&monitor, ls_monitor_event, NULL};
+    options.callbacks = (struct lockstep_callbacks){&screen, show, NULL};
     options.trained = take_row;
     options.user = rows;
     int status =
@@ -243,7 +263,8 @@ static int verify(const struct values *values, const struct lists *lists, const 
     if (status == 0)
         status = lockstep_verify(solver, &options, error);
     lockstep_solver_free(solver);
-    ls_monitor_clear(&monitor);
+    ls_progress_clear(&screen.progress);
+    ls_monitor_clear(&screen.monitor);
     return status;
 }
 

@@ -169,7 +169,8 @@ static int take_value(const struct ls_cli_option *option, const char *owner, con
                                       option->argument);
         value = arguments[++*at];
     }
-    if (value != NULL && value[0] == '\0')
+    const bool may_be_empty = option->kind == LS_CLI_TEXT && option->minimum == LS_CLI_EMPTY;
+    if (value != NULL && value[0] == '\0' && !may_be_empty)
         return ls_cli_usage_error("%s--%s has an empty value", owner, name);
     return set_value(option, value, values);
 }

@@ -26,12 +26,14 @@ enum ls_cli_kind {
     LS_CLI_LIST     /* struct ls_cli_list: may be given several times */
 };
 
+enum { LS_CLI_EMPTY = -1 }; /* the text may be empty */
+
 struct ls_cli_option {
     const char *name;     /* "snapshot-prefix"; NULL ends a table */
     const char *argument; /* "FILE"; NULL for a flag */
     enum ls_cli_kind kind;
     size_t offset;       /* of its place in the command's values */
-    int64_t minimum;     /* LS_CLI_INTEGER: the smallest allowed */
+    int64_t minimum;     /* LS_CLI_INTEGER: the smallest allowed; LS_CLI_TEXT: LS_CLI_EMPTY, or 0 */
     const char *help;    /* may have several lines */
     const char *choices; /* (optional) what its value may be, for completion: words with a space
                           * between; FILE: or a file; SOURCES: the kinds of sources of data */

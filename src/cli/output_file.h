@@ -3,6 +3,7 @@
 #ifndef LS_CLI_OUTPUT_FILE_H
 #define LS_CLI_OUTPUT_FILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct ls_cli_output_file {
@@ -10,6 +11,9 @@ struct ls_cli_output_file {
     const char *path; /* borrowed */
     char *part;       /* what it is called until it is whole */
 };
+
+/* Whether two paths, both of which are there, lead to one file. */
+bool ls_cli_same_file(const char *a, const char *b);
 
 /* Opens a temporary file beside `path`. 0, or LOCKSTEP_RESOURCE after a message. */
 int ls_cli_output_open(const char *path, struct ls_cli_output_file *file);

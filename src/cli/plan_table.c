@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/column.h"
 #include "cli/size.h"
@@ -246,6 +247,17 @@ static void put_trained(const struct lockstep_plan_net *net)
     putchar('\n');
 }
 
+/* What "record factor" means, where a step does it. */
+static void put_factors(const struct lockstep_plan_net *net)
+{
+    for (size_t i = 0; i < net->step_count; i++)
+        if (strcmp(net->steps[i].op, "record factor") == 0) {
+            puts("record factor: the gradient of these weights is a product for all samples of an "
+                 "update together;\n  its two factors, of each micro-batch, are kept until then");
+            return;
+        }
+}
+
 static void put_net(const struct lockstep_plan_net *net)
 {
     char arena[LS_CLI_SIZE_ROOM], held[LS_CLI_SIZE_ROOM];
@@ -273,6 +285,7 @@ static void put_net(const struct lockstep_plan_net *net)
     if (recomputations > 0)
         printf("%zu steps are recomputed in the backward pass: about %.1f %% more work\n",
                recomputations, 100 * net->recomputed_part);
+    put_factors(net);
     put_trained(net);
     put_precision(net);
     put_dependence(net);

@@ -101,7 +101,7 @@ static void put_verdict(const struct table *table)
     else
         printf("%s %" PRId64 " is enough: what is larger brings less than %.0f %%%s.\n", name,
                ls_cli_varied_value(least, table->varied), 100 * gain,
-               gain > least_gain ? ", the least that can be told here" : "");
+               gain > least_gain ? " (the turns differ too much to see less)" : "");
 }
 
 /* How well more workers are used. */
@@ -130,7 +130,7 @@ static void put_table(const struct table *table, const struct lockstep_tune_poin
     columns = columns < BAR_MIN ? BAR_MIN : columns > BAR_MAX ? BAR_MAX : columns;
     for (size_t i = 0; i < table->count; i++)
         most = table->row[i]->fastest > most ? table->row[i]->fastest : most;
-    printf("\n%11s %12s %9s %7s %10s\n", names[table->varied], "samples/s", "of best", "+-",
+    printf("\n%11s %12s %9s %7s %10s\n", names[table->varied], "samples/s", "of best", "spread",
            "memory");
     for (size_t i = 0; i < table->count; i++)
         put_row(table, table->row[i], table->row[i] == base, most > 0 ? most : 1, columns);
@@ -147,8 +147,11 @@ static void put_advice(const unsigned *in, size_t count)
     unsigned all = 0;
     for (size_t i = 0; i < count; i++)
         all |= in[i];
-    puts("\n* as the definition has it, with as many workers as there are. The bars end at the "
-         "fastest turn,\n  '|' is the median, '=' up to the slowest turn.");
+    puts("\n* as the definition has it, with as many workers as there are. samples/s is the median "
+         "of the turns,\n  'of best' its part of the fastest row's, 'spread' the part of it by "
+         "which "
+         "the turns differ. The\n  bars end at the fastest turn, '|' is the median, '=' up to the "
+         "slowest turn.");
     if ((all & (1U << LS_CLI_MICRO_BATCH | 1U << LS_CLI_BATCH)) != 0)
         puts("batch_size and micro_batch are part of the definition: another one trains other "
              "weights (a\nbatch also asks for another learning rate). Choose before the training, "

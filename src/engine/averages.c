@@ -59,8 +59,7 @@ static int averages_not_finite(const struct ls_sync *sync, int64_t iteration, si
     char place[LS_PLACE_SIZE];
     ls_layer_place(sync->layer, NULL, NULL, place);
     return ls_fail(error, LOCKSTEP_DIVERGED, place,
-                   "a lower base_lr, warm-up or clip_gradients may help; the weights are those of "
-                   "the iteration before",
+                   "a lower base_lr, warm-up or clip_gradients may help",
                    "iteration %lld: the statistics of layer '%s' are not finite, first in group "
                    "%zu of the update",
                    (long long)iteration, sync->layer->name, group);

@@ -141,11 +141,11 @@ static void forecast_add_pass(const struct ls_net *net, int workers, struct ls_f
                             ls_rankings_bytes(ls_net_graph(net), net->batching.samples);
 }
 
-static void forecast_add_plans(struct ls_net *net, int workers, struct ls_forecast *forecast,
-                               struct ls_room *room, size_t *gathered)
+static int forecast_add_plans(struct ls_net *net, int workers, struct ls_forecast *forecast,
+                              struct ls_room *room, size_t *gathered, struct ls_error *error)
 {
     int slots = ls_plans_slots(net, workers);
-    ls_plans_largest(net, workers, room);
+    LS_TRY(ls_plans_largest(net, workers, room, error));
     for (size_t i = 0; i < net->plan_count; i++) {
         const struct ls_plan *plan = net->plans[i]->plan;
         ls_room_add(room, plan, slots);
@@ -156,6 +156,7 @@ static void forecast_add_plans(struct ls_net *net, int workers, struct ls_foreca
                 forecast->programs += PRIMITIVE + CODE;
         *gathered = ls_room_larger(*gathered, ls_plan_gathered_bytes(plan) * (size_t)slots);
     }
+    return 0;
 }
 
 static bool forecast_has_cache(const struct ls_net *net, int datasets, const struct ls_cache *cache)
@@ -189,7 +190,7 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
     size_t samples = 0, gathered = 0;
     for (size_t i = 0; i < count; i++) {
         size_t data = 0, threads = 0;
-        forecast_add_plans(nets[i], store->workers, forecast, &room, &gathered);
+        LS_TRY(forecast_add_plans(nets[i], store->workers, forecast, &room, &gathered, error));
         if (nets[i]->options.from_outside)
             continue;
         forecast_add_pass(nets[i], store->workers, forecast);

@@ -348,19 +348,25 @@ int ls_plans_limit(struct ls_net *net, size_t activation_bytes, struct ls_error 
     return 0;
 }
 
-void ls_plans_largest(struct ls_net *net, int workers, struct ls_room *room)
+int ls_plans_largest(struct ls_net *net, int workers, struct ls_room *room, struct ls_error *error)
 {
-    struct ls_net_plan *plan = net->varying >= 0 ? ls_alloc(1, sizeof *plan) : NULL;
+    if (net->varying < 0)
+        return 0;
+    struct ls_net_plan *plan = ls_alloc(1, sizeof *plan);
     if (plan == NULL)
-        return;
+        return ls_fail_memory(error, "a plan");
     int64_t before[3];
     memcpy(before, net->size, sizeof before);
     struct ls_micro micro = {.count = ls_batching_largest(&net->batching)};
     memcpy(micro.shape, ls_dataset_largest_shape(net->datasets[net->varying]), sizeof micro.shape);
-    if (plans_build_plan(net, &micro, false, plan, NULL) == 0)
+    int status = plans_build_plan(net, &micro, false, plan, NULL);
+    if (status == 0)
         ls_room_add(room, plan->plan, ls_plans_slots(net, workers));
     ls_plans_free(plan);
     ls_sources_set_size(net, before);
+    /* No sample need have this size, which is the largest height with the largest width: a net that
+     * cannot take it is none the worse for it. */
+    return status == LOCKSTEP_RESOURCE ? ls_fail_memory(error, "a plan") : 0;
 }
 
 /* Whether `shape` is new among `count` of them; if so it is added. */

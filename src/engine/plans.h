@@ -16,7 +16,7 @@ int ls_plans_require(struct ls_net *net, const struct ls_micro *micro, struct ls
 int ls_plans_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *error);
 /* Makes room for the plan for the largest sample there can be, where samples differ in size and
  * there is a plan for that. */
-void ls_plans_largest(struct ls_net *net, int workers, struct ls_room *room);
+int ls_plans_largest(struct ls_net *net, int workers, struct ls_room *room, struct ls_error *error);
 /* Plans that are wanted from now on stay until the next call. */
 void ls_plans_begin_pass(struct ls_net *net);
 

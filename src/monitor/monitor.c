@@ -225,8 +225,8 @@ static void put_end(struct ls_monitor *monitor, const struct lockstep_event *eve
 {
     if (!monitor->trained) /* resumed from where it ended */
         fprintf(monitor->out,
-                "Nothing is left to train: %" PRId64
-                " iterations are done, and this run ends at %" PRId64 ".\n",
+                "There is nothing to train: %" PRId64
+                " iterations are done already, and this run ends at %" PRId64 ".\n",
                 event->iteration, event->iteration_end);
     else if (monitor->loss_iteration != event->iteration)
         fprintf(monitor->out, "Iteration %" PRId64 ", loss = %.6g\n", event->iteration - 1,

@@ -76,12 +76,44 @@ static void note_warning(struct rank *rank, const char *warning)
         rank->status = ls_fail_memory(rank->error, "a verification");
 }
 
-/* Rank 0. What is told of a training is told once it is over, by the thread that verifies. */
+/* Until the run's end, for all ranks the same. */
+static int64_t end_of(const struct rank *rank)
+{
+    const struct ls_verify_run *run = rank->segment->run;
+    int64_t most = rank->trainer->schedule.max_iter;
+    if (run->close_up != NULL)
+        return run->close_up->update + 1;
+    if (run->end >= 0)
+        return run->end;
+    return most < DEFAULT_ITERATIONS ? most : DEFAULT_ITERATIONS;
+}
+
+/* Updates done, of those of all trainings, which are equally long. */
+static void tell_progress(const struct rank *rank, int64_t iteration, int64_t end)
+{
+    const struct ls_verify_run *run = rank->segment->run;
+    const struct lockstep_callbacks *callbacks = &run->options->callbacks;
+    const int64_t trainings = (int64_t)run->options->count + (run->options->stops > 0);
+    char text[96];
+    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_NOTICE,
+                                   .text = text,
+                                   .samples = (int64_t)run->number * end + iteration,
+                                   .iteration_end = trainings * end};
+    snprintf(text, sizeof text, "%lld of %lld updates are done.", (long long)event.samples,
+             (long long)event.iteration_end);
+    if (callbacks->event != NULL && run->close_up == NULL)
+        callbacks->event(callbacks->user, &event);
+}
+
+/* Rank 0. But for the progress, what is told of a training is told once it is over, by the thread
+ * that verifies. */
 static void hear_event(void *user, const struct lockstep_event *event)
 {
     struct rank *rank = user;
     if (event->kind == LOCKSTEP_EVENT_WARNING)
         note_warning(rank, event->text);
+    if (event->kind == LOCKSTEP_EVENT_PROGRESS)
+        tell_progress(rank, event->iteration, end_of(rank));
     if (event->kind != LOCKSTEP_EVENT_TEST || rank->segment->run->close_up != NULL)
         return;
     if (ls_trace_add_test(rank->segment->run->trace, event, rank->error) != 0)
@@ -125,18 +157,6 @@ static int prepare(struct rank *rank)
     if (options->prepare != NULL)
         options->prepare(trainer, segment->run->number, rank->rank);
     return 0;
-}
-
-/* Until the run's end, for all ranks the same. */
-static int64_t end_of(const struct rank *rank)
-{
-    const struct ls_verify_run *run = rank->segment->run;
-    int64_t most = rank->trainer->schedule.max_iter;
-    if (run->close_up != NULL)
-        return run->close_up->update + 1;
-    if (run->end >= 0)
-        return run->end;
-    return most < DEFAULT_ITERATIONS ? most : DEFAULT_ITERATIONS;
 }
 
 static int train(struct rank *rank, struct ls_comm *comm)

@@ -143,7 +143,7 @@ refuse()
 }
 refuse 2 'token 40 of the prompt (number 2) is none' generate gpt --prompt '1 40'
 refuse 2 'is no part of a number' generate gpt --prompt '1 -2'
-refuse 2 '--prompt is missing' generate gpt
+refuse 2 'the prompt has no tokens, and it is not known what' generate gpt
 refuse 2 'is no number of at least 0' generate gpt --prompt 1 --temperature 1e9
 refuse 2 'cannot be chosen from' generate gpt --prompt 1 --top-p 0
 refuse 2 'it is not known what' "$LOCKSTEP" generate --model gpt.prototxt \

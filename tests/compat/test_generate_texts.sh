@@ -148,10 +148,11 @@ refuse 2 '' generate plain --prompt a --top-k -1
 refuse 2 'samples' generate plain --prompt a --samples 0
 refuse 2 '--stop has an empty value' generate plain --prompt a --stop ''
 [ "$(generate plain --prompt a --length 0)" = a ] || fail "no tokens are not the prompt"
-refuse 2 '--prompt has an empty value' generate plain --prompt ''
 generate plain --prompt-file /dev/null --length 9 --seed 3 >out
 generate plain --length 9 --seed 3 >other
 cmp out other || fail "an empty file is not no prompt"
+generate plain --prompt '' --length 9 --seed 3 >out
+cmp out other || fail "an empty prompt is not no prompt"
 generate plain --prompt a --length 30 --temperature 0 >out
 generate plain --prompt a --length 30 --greedy >other
 cmp out other || fail "a temperature of 0 is not --greedy"

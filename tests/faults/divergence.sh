@@ -19,7 +19,7 @@ done
 small_net | sed 's/scale: 0.00390625/scale: 1e38/' >net.prototxt
 rm -f s_iter_*
 train 6 "^lockstep: net.prototxt:28:1: iteration 0: the loss 'loss' of layer 'loss' is not finite, \
-first in the micro-batch of samples [0-9]+ to [0-9]+\. hint: .*base_lr.*the weights are those" \
+first in the micro-batch of samples [0-9]+ to [0-9]+\. hint: .*base_lr" \
     '!Snapshotting'
 small_net >net.prototxt
 

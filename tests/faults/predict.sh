@@ -24,10 +24,10 @@ cmp all.csv three.csv || fail "the predictions depend on the workers"
 cut -d, -f1 all.csv | uniq | tail -n +2 >names
 ls p/?.png p/deep/er/?.PNG >expected
 cmp names expected || fail "another order: $(cat names)"
-while read -r name; do
-    "${predict[@]}" "$name" 2>>alone.err | tail -n +2
-done <names >alone.csv
-cmp alone.csv <(tail -n +2 all.csv) || fail "a prediction depends on the inputs around it"
+for name in p/1.png p/deep/er/5.PNG; do
+    "${predict[@]}" "$name" 2>&1 | tail -n +2 | cmp - <(grep "^$name," all.csv) ||
+        fail "$name: a prediction depends on the inputs around it"
+done
 
 # A list with labels, from a file, from a pipe; relative to its folder.
 sed 's|^p/||; s|$| 3|' names >p/list

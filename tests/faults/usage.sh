@@ -84,7 +84,7 @@ train 0 'Optimization Done' -- --set base_lr=0.5 --set base_lr=0.02 --set max_it
 train 0 'base_lr 0.02' -- --set base_lr=0.02 --set max_iter=2
 
 # No iterations: tests and snapshots are made as usual.
-train 0 '^Snapshotting to s_iter_0' '^Nothing is left to train' '^To go on: ' -- --iterations 0
+train 0 '^Snapshotting to s_iter_0' '^There is nothing to train' '^To go on: ' -- --iterations 0
 train 0 '^Snapshotting to s_iter_0' 'Optimization Done' -- --set max_iter=0 --set test_interval=5
 train 0 '^Snapshotting to s_iter_7' '^Stopped after iteration 7 of 20' '^To go on: .*--resume s_iter_7' '!Optimization Done' \
     '^Iteration 6.*, loss = ' -- --iterations 7

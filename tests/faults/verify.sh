@@ -8,10 +8,10 @@ small_solver 'test_interval: 4 test_iter: 1' >solver.prototxt
 export TMPDIR=$work
 
 # The hash is that of the tensors of what train writes.
-expect 0 'Verified: 5 trainings of 6 updates compute the same bytes\.$' '  1 worker$' \
+expect 0 '^30/30 updates  100%' 'Verified: 5 trainings of 6 updates compute the same bytes\.$' '  1 worker$' \
     '  2 ranks of 2 workers until update' '!an epoch' -- "$LOCKSTEP" verify --solver solver.prototxt \
     --iterations 6 --workers 1,2 --ranks 1,2 --resume random
-hash=$(awk '/  1 worker$/ { print $2 }' log)
+hash=$(grep '  1 worker$' log | grep -oE '[0-9a-f]{64}')
 expect 0 -- "$LOCKSTEP" train --solver solver.prototxt --iterations 6 --snapshot-prefix t
 header=$(od -An -t u8 -N 8 t_iter_6.safetensors)
 [ "$(tail -c +$((header + 9)) t_iter_6.safetensors | sha256sum)" = "$hash  -" ] ||

@@ -30,7 +30,8 @@ static const struct lockstep_plan_step plan_steps[] = {
     {.layer = "conv1", .op = "convolution", .implementation = "jit:best", .recomputed = 1},
     {.layer = "norm", .op = "batch norm", .implementation = "own", .chain = 2, .channels = 32},
     {.layer = "sum", .op = "eltwise", .implementation = "own"},
-    {.layer = "ip", .op = "inner product", .implementation = "own", .gathered = 1}};
+    {.layer = "ip", .op = "inner product", .implementation = "own", .gathered = 1},
+    {.layer = "ip", .op = "record factor", .implementation = "own"}};
 static const struct lockstep_plan_net plan_nets[] = {
     {.name = "train",
      .training = 1,

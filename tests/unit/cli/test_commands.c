@@ -33,11 +33,15 @@ static void test_test(void **state)
 static void test_verify(void **state)
 {
     (void)state;
-    static const struct lockstep_event events[] = {{.kind = LOCKSTEP_EVENT_NOTICE, .text = "2"}};
+    static const struct lockstep_event events[] = {
+        {.kind = LOCKSTEP_EVENT_NOTICE, .text = "done", .samples = 30, .iteration_end = 60},
+        {.kind = LOCKSTEP_EVENT_NOTICE, .text = "done", .samples = 60, .iteration_end = 60},
+        {.kind = LOCKSTEP_EVENT_NOTICE, .text = "2"}};
     fake.events = events;
-    fake.event_count = 1;
+    fake.event_count = 3;
     assert_int_equal(RUN("verify", "--solver", "s", "--workers", "1,2,8", "--iterations", "20"), 0);
     assert_string_equal(fake.calls, "load(s) verify(-|-|1w2w8w1rs|0|0|20) ");
+    assert_int_equal(strncmp(out, "60/60 updates  100%", 19), 0);
     assert_non_null(strstr(out, "2\n\n     time  SHA-256 of the last snapshot's tensors"));
     assert_non_null(strstr(out, "    1.5 s  abc "));
     assert_non_null(strstr(out, "  2 workers\nVerified: 3 trainings of 20 updates compute the same "
@@ -279,6 +283,12 @@ static void test_convert_weights(void **state)
     assert_int_equal(RUN("convert-weights", "a", "b"), LOCKSTEP_WEIGHTS);
     assert_string_equal(out, "");
     fake_reset();
+    ls_test_write_text(ls_test_path("same.safetensors"), "weights");
+    assert_int_equal(RUN("convert-weights", ls_test_path("same.safetensors"),
+                         ls_test_path("./same.safetensors")),
+                     LOCKSTEP_USAGE);
+    assert_string_equal(fake.calls, "");
+    assert_non_null(strstr(messages, "INPUT and OUTPUT are the same file"));
     expect_usage(
         RUN("convert-weights", "a"),
         "lockstep: convert-weights: too few arguments; INPUT and OUTPUT (.caffemodel, .h5 or "
@@ -317,11 +327,12 @@ static void test_plan(void **state)
     chain = strstr(chain, "\nsum ");
     assert_non_null(chain);
     assert_int_equal(strncmp(strchr(chain + 1, '\n'), "\n-- end of the chain --\nip ", 27), 0);
-    assert_non_null(strstr(out, "8 steps in 2 segments, 1 chain, 1 reorder;"));
+    assert_non_null(strstr(out, "9 steps in 2 segments, 1 chain, 1 reorder;"));
     assert_non_null(strstr(out,
                            "\nWeights: 30 learned; 60 fixed of conv1; 10 masked (zero) of conv1; "
                            "the backward pass ends at conv1\n"));
     assert_non_null(strstr(out, "  gathered\n"));
+    assert_non_null(strstr(out, "\nrecord factor: the gradient of these weights is a product"));
     assert_non_null(strstr(out, "warning: lrn backward of layer 'conv1' (train) has only a slow"));
     assert_non_null(strstr(out, "7.0 MiB"));
     assert_null(strstr(out, "Largest batch"));
@@ -417,7 +428,7 @@ static void test_tune(void **state)
     assert_null(strstr(fake.calls, ",64,100")); /* no larger than the batch */
     assert_non_null(strstr(out, "micro_batch 8 is enough: what is larger brings less"));
     assert_non_null(strstr(out, "cannot be: too large"));
-    assert_null(strstr(out, "of best      +-     memory\n          32")); /* batch: not varied */
+    assert_null(strstr(out, "of best  spread     memory\n          32")); /* batch: not varied */
     assert_non_null(strstr(out, "Workers change nothing but the speed"));
     assert_int_equal(RUN("tune", "--solver", "s", "--workers", "1"), 0);
     assert_non_null(strstr(out, "Base: 1 worker, "));

@@ -293,7 +293,8 @@ static void a_run_with_nothing_left_says_so(void **state)
         .kind = LOCKSTEP_EVENT_END, .iteration = 1000, .iteration_end = 1000};
     send(&screen, end);
     expect(&screen,
-           "Nothing is left to train: 1000 iterations are done, and this run ends at 1000.\n"
+           "There is nothing to train: 1000 iterations are done already, and this run ends at "
+           "1000.\n"
            "Optimization Done.\n");
     progress(&screen, 1001, 1);
     end.iteration = 1001;
