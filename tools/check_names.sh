@@ -12,6 +12,8 @@
 #    ls_dtype_size); an array of the host's own is sized by its element, `n * sizeof *array`.
 #  * The words that docs/glossary.md has given up do not come back: not in src/ and include/, nor in tests,
 #    benchmarks and examples.
+#  * What trainings write (weights, states, logs, pages) is committed below tests/ alone, where a test
+#    reads it.
 # SPDX-License-Identifier: BSD-2-Clause
 set -euo pipefail
 export LC_ALL=C
@@ -73,6 +75,10 @@ found=$(
     grep -rniwE "$words" src include tests bench examples --include='*.[ch]' --include='*.sh' |
         grep -vE '^(src/observe/metrics.c|tests/unit/observe/test_metrics.c):.*gauge' | # a type of Prometheus
         sed -E 's/^([^:]+:[0-9]+):.*/\1: a word that docs\/glossary.md has given up/' || true
+    # ---- What trainings write ----
+    { git ls-files 2>/dev/null || true; } | # nothing where the tree is a copy without git
+        grep -E '\.(safetensors|solverstate|caffemodel|jsonl|html|onnx)$' | grep -v '^tests/' |
+        sed 's/$/:1: what a training writes does not belong to the tree/' || true
 )
 [ -z "$found" ] || {
     printf '%s\n' "$found"
