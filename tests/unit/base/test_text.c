@@ -183,6 +183,23 @@ static void the_nearest_name_is_suggested(void **state)
     assert_null(ls_suggest("", names, 6));
 }
 
+/* Quotes, backslashes and control characters are escaped, wherever they stand. */
+static void json_strings_are_escaped(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {{"", "\"\""},
+                                           {"plain", "\"plain\""},
+                                           {"\"", "\"\\\"\""},
+                                           {"a\\b\nc\x01", "\"a\\\\b\\nc\\u0001\""},
+                                           {"\xc3\xa4\"\"x", "\"\xc3\xa4\\\"\\\"x\""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ls_text text = {0};
+        ls_text_add_json(&text, cases[i][0]);
+        assert_string_equal(text.data, cases[i][1]);
+        ls_text_free(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +211,7 @@ int main(void)
         cmocka_unit_test(doubles_read_back),
         cmocka_unit_test(locale_does_not_matter),
         cmocka_unit_test(edit_distance_counts_changes),
+        cmocka_unit_test(json_strings_are_escaped),
         cmocka_unit_test(the_nearest_name_is_suggested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
