@@ -93,7 +93,12 @@ const char ls_page_style[] =
     ".net svg{max-width:none;height:auto}\n"
     "footer{max-width:1440px;margin:32px auto;padding:0 20px;color:var(--soft);font-size:13px}\n"
     "@media(max-width:600px){main,header,footer{padding:0 12px}body{font-size:14px}"
-    "h1{font-size:20px}}\n";
+    "h1{font-size:20px}}\n"
+    /* On paper nothing can be opened or scrolled. */
+    "@media print{.charts,.spreads{grid-template-columns:1fr 1fr}.scroll{overflow:visible}"
+    "pre{overflow:visible;max-height:none;white-space:pre-wrap}"
+    "table{font-size:12px}th,td{padding:3px 8px 3px 0}"
+    "details::details-content{content-visibility:visible;block-size:auto}}\n";
 
 /* Draws the same curves as report/chart.c does, with other scales. */
 const char ls_page_script[] =
