@@ -62,7 +62,8 @@ struct ls_timeline_track *ls_timeline_track(struct ls_timeline *trace, const cha
 static struct ls_timeline_block *room_of(struct ls_timeline_track *track)
 {
     struct ls_timeline *trace = track->trace;
-    if (track->last != NULL && track->last->count < LS_TIMELINE_BLOCK)
+    if (track->last != NULL &&
+        atomic_load_explicit(&track->last->count, memory_order_relaxed) < LS_TIMELINE_BLOCK)
         return track->last;
     struct ls_timeline_block *block =
         atomic_fetch_sub(&trace->blocks, 1) > 0 ? ls_alloc(1, sizeof *block) : NULL;
@@ -82,8 +83,11 @@ void ls_timeline_put(struct ls_timeline_track *track, const struct ls_timeline_e
     if (track == NULL || atomic_load_explicit(&track->trace->full, memory_order_relaxed))
         return;
     struct ls_timeline_block *block = room_of(track);
-    if (block != NULL)
-        block->event[block->count++] = *event;
+    if (block == NULL)
+        return;
+    const size_t at = atomic_load_explicit(&block->count, memory_order_relaxed);
+    block->event[at] = *event;
+    atomic_store_explicit(&block->count, at + 1, memory_order_release);
 }
 
 uint64_t ls_timeline_record(enum ls_timeline_kind kind, const char *name, uint32_t number,

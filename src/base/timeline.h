@@ -1,7 +1,8 @@
 /* A trace: what each thread did when, for people to look at. Optional, and nothing depends on it.
  *
- * Every thread that takes part writes to a track of its own, without locks; where it has none, or
- * the trace has no room left, nothing is recorded. Names are borrowed: they outlive the trace.
+ * Every thread that takes part writes to a track of its own, without locks, also while another one
+ * reads: that sees the events up to some moment. Where a thread has no track, or the trace has no
+ * room left, nothing is recorded. Names are borrowed: they outlive the trace.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_BASE_TIMELINE_H
@@ -39,8 +40,8 @@ struct ls_timeline_event {
 
 enum { LS_TIMELINE_BLOCK = 4096 /* events */ };
 struct ls_timeline_block {
-    struct ls_timeline_block *next;
-    size_t count;
+    struct ls_timeline_block *_Atomic next;
+    _Atomic size_t count; /* events that are written */
     struct ls_timeline_event event[LS_TIMELINE_BLOCK];
 };
 
@@ -49,7 +50,8 @@ struct ls_timeline_track {
     struct ls_timeline *trace;
     char name[32];
     int number;
-    struct ls_timeline_block *first, *last;
+    struct ls_timeline_block *_Atomic first;
+    struct ls_timeline_block *last; /* owner: the thread that writes */
     struct ls_timeline_track *next;
 };
 

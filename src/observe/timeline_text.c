@@ -196,6 +196,8 @@ static void add_exchange_arrows(const struct writing *writing,
 {
     const int me = writing->rank->rank;
     char id[64];
+    if (event->number >= writing->count)
+        return; /* it was recorded after they were counted */
     if ((writing->known[event->number] & IS_READY) != 0) {
         snprintf(id, sizeof id, "ready.%d.%" PRIu32, me, event->number);
         add_arrow(writing, 'f', event->begin, "ready", id);
