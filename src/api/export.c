@@ -13,6 +13,7 @@
 #include "engine/copies.h"
 #include "engine/plans.h"
 #include "ir/layer.h"
+#include "schema/language_net.h"
 
 void lockstep_onnx_options_init(struct lockstep_onnx_options *options)
 {
@@ -26,6 +27,7 @@ struct export
 {
     struct lockstep_model *model;
     const struct lockstep_onnx_options *options;
+    struct ls_net_definition definition; /* with logits where the model's has none */
     struct ls_graph *graph; /* as it is built; the net's own has what its plan put in */
     struct ls_value **outputs;
     size_t output_count;
@@ -251,6 +253,16 @@ static int write_model(struct export *export, const char *path, struct ls_error 
     return status;
 }
 
+/* The net's graph, in which losses that make logits of their own show them. */
+static int build_graph(struct export *export, struct ls_error *error)
+{
+    const struct ls_net *net = export->model->net;
+    struct ls_graph_options options = ls_plans_graph_options(net, ls_net_graph(net)->samples);
+    LS_TRY(ls_language_net_with_logits(options.net, &export->definition, error));
+    options.net = &export->definition;
+    return ls_graph_build(&options, &export->graph, error);
+}
+
 static void free_export(struct export *export)
 {
     for (size_t i = 0; i < export->model->parameters->count && export->copies != NULL; i++)
@@ -281,10 +293,8 @@ int lockstep_model_export_onnx(struct lockstep_model *model, const char *path,
                             .options = &mine,
                             .copies =
                                 ls_alloc(model->parameters->count + 1, sizeof *export.copies)};
-    const struct ls_graph_options graph =
-        ls_plans_graph_options(model->net, ls_net_graph(model->net)->samples);
-    int status = export.copies == NULL ? ls_fail_memory(inner, "a model")
-                                       : ls_graph_build(&graph, &export.graph, inner);
+    int status =
+        export.copies == NULL ? ls_fail_memory(inner, "a model") : build_graph(&export, inner);
     if (status == 0)
         status = find_outputs(&export, inner);
     if (status == 0)

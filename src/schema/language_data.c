@@ -12,15 +12,20 @@ static bool reads_windows(const Lockstep__DataParameter *data)
            data->backend == LOCKSTEP__DATA_PARAMETER__DB__TEXT;
 }
 
-static int64_t window_of(const Lockstep__DataParameter *data)
+int64_t ls_language_data_window(const Lockstep__LayerParameter *layer)
 {
+    const Lockstep__DataParameter *data = layer->data_param;
+    if (data == NULL)
+        return 0;
     switch (data->backend) {
     case LOCKSTEP__DATA_PARAMETER__DB__TOKENS:
         return data->tokens_param != NULL ? data->tokens_param->window : 0;
     case LOCKSTEP__DATA_PARAMETER__DB__TEXT:
         return data->text_param != NULL ? data->text_param->window : 0;
-    default:
+    case LOCKSTEP__DATA_PARAMETER__DB__RECORDS:
         return data->records_param != NULL ? data->records_param->window : 0;
+    default:
+        return 0;
     }
 }
 
@@ -87,7 +92,7 @@ static int check_data(const struct ls_net_definition *definition,
         return data_fail(
             definition, layer, "give the net's deploy form, with an Input layer of token ids",
             "reads no text and no tokens, so that there is no text to go on with", error);
-    if (window_of(data) < 1)
+    if (ls_language_data_window(layer) < 1)
         return data_fail(definition, layer, "records_param { window: 128 }, for example",
                          "does not say how many tokens a sample has at most", error);
     return 0;
@@ -120,7 +125,7 @@ static bool fill_input(struct ls_arena *arena, const Lockstep__LayerParameter *l
     for (size_t t = 0; t < tops; t++) {
         const uint32_t axis = t < data->n_tensor ? data->tensor[t]->sample_axis : 0;
         param->sample_axis[t] = axis;
-        param->shape[t] = make_shape(arena, window_of(data), axis);
+        param->shape[t] = make_shape(arena, ls_language_data_window(layer), axis);
         if (param->shape[t] == NULL)
             return false;
     }

@@ -10,6 +10,11 @@
 Lockstep__LayerParameter *ls_language_copy(struct ls_definition *definition,
                                            const Lockstep__LayerParameter *layer);
 
+/* *product: an InnerProduct in place of the LinearSoftmaxLoss at `index`, with its weights and the
+ * same sums, whose top is called `logits`. */
+int ls_language_product(const struct ls_net_definition *from, size_t index, const char *logits,
+                        Lockstep__LayerParameter **product, struct ls_error *error);
+
 /* The axis of the shape of an Input layer's top along which tokens follow each other; -1: it is no
  * [N, T]. */
 int ls_language_token_axis(const Lockstep__LayerParameter *layer, int top);

@@ -41,9 +41,9 @@ static int language_fail(const struct ls_net_definition *definition,
     return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, format, name);
 }
 
-/* ---- Logits ---------------------------------------------------------------------------------- */
+/* ---- Where a net ends ------------------------------------------------------------------------ */
 
-/* Where a net ends: the logits, and how many layers in front of `behind` may have made them. */
+/* The logits, and how many layers in front of `behind` may have made them. */
 struct ending {
     const char *logits;
     size_t behind;
@@ -51,37 +51,11 @@ struct ending {
         *product; /* what makes them in place of a loss; NULL: they are there */
 };
 
-/* An inner product in place of a LinearSoftmaxLoss layer, with its weights and the same sums. */
-static int make_product(const struct ls_net_definition *from, size_t index, struct ending *ending,
-                        struct ls_error *error)
+static int end_with_product(const struct ls_net_definition *from, size_t index,
+                            struct ending *ending, struct ls_error *error)
 {
-    struct ls_definition *definition = from->definition;
-    const Lockstep__LayerParameter *loss = from->net->layer[index];
-    const Lockstep__LinearSoftmaxLossParameter *given = loss->linear_softmax_loss_param;
-    Lockstep__LayerParameter *layer = ls_language_copy(definition, loss);
-    Lockstep__InnerProductParameter *param = (Lockstep__InnerProductParameter *)ls_arena_message(
-        definition->arena, &lockstep__inner_product_parameter__descriptor);
-    char **top = ls_arena_alloc(definition->arena, 1, sizeof *top);
-    if (layer == NULL || param == NULL || top == NULL ||
-        (*top = ls_arena_copy_string(definition->arena, "(logits)")) == NULL ||
-        !ls_places_alias(definition->places, param, given != NULL ? (const void *)given : loss))
-        return ls_fail_memory(error, "a net");
-    param->has_num_output = param->has_bias_term = param->has_axis = param->has_algorithm = 1;
-    param->num_output = given != NULL ? given->num_output : 0;
-    param->bias_term = given != NULL && given->bias_term;
-    param->axis = given != NULL ? given->axis : -1;
-    param->algorithm = LOCKSTEP__INNER_PRODUCT_PARAMETER__ALGORITHM__PORTABLE;
-    layer->type = ls_arena_copy_string(definition->arena, "InnerProduct");
-    if (layer->type == NULL)
-        return ls_fail_memory(error, "a net");
-    layer->inner_product_param = param;
-    layer->linear_softmax_loss_param = NULL;
-    layer->loss_param = NULL;
-    layer->n_bottom = layer->n_top = 1;
-    layer->top = top;
-    layer->n_loss_weight = layer->n_propagate_down = 0;
-    *ending = (struct ending){*top, index, layer};
-    return 0;
+    *ending = (struct ending){"(logits)", index, NULL};
+    return ls_language_product(from, index, ending->logits, &ending->product, error);
 }
 
 /* Whether a layer reads a blob that layer `from` has made, before another one writes it. */
@@ -125,7 +99,7 @@ static int find_ending(const struct ls_net_definition *from, const char *output,
     for (size_t i = net->n_layer; i-- > 0;) {
         const Lockstep__LayerParameter *layer = net->layer[i];
         if (is_type(layer, "LinearSoftmaxLoss") && layer->n_bottom > 0)
-            return make_product(from, i, ending, error);
+            return end_with_product(from, i, ending, error);
         if (is_type(layer, "SoftmaxWithLoss") && layer->n_bottom > 0) {
             *ending = (struct ending){layer->bottom[0], i, NULL};
             return 0;

@@ -63,6 +63,16 @@ int ls_language_net_make_head(const struct ls_language_net *net, const int64_t *
                               int sample_axis, struct ls_net_definition *definition,
                               struct ls_error *error);
 
+/* A net that tells the logits of its LinearSoftmaxLoss layers, which themselves have none: a
+ * product with the layer's weights is in the place of each. Its top is called "logits", or
+ * LAYER_logits where the net has such a blob. Layers that read the losses are left out. `from`
+ * itself where there is no such layer; else *to lives as long as it does. */
+int ls_language_net_with_logits(const struct ls_net_definition *from, struct ls_net_definition *to,
+                                struct ls_error *error);
+
+/* How many tokens a window of a Data layer has; 0: it reads no text, or does not say it. */
+int64_t ls_language_data_window(const Lockstep__LayerParameter *layer);
+
 /* What the input of a graph is that is called like this; LS_TOKEN_UNUSED where it is none of the
  * net's. */
 enum ls_token_input ls_language_net_input(const struct ls_language_net *net, const char *blob);

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "schema/data_layers.h"
+#include "schema/language_net.h"
 #include "solver/dummy_inputs.h"
 #include "solver/dummy_labels.h"
 #include "solver/dummy_messages.h"
@@ -131,8 +132,11 @@ static struct ls_shape picture_shape(struct dummy *dummy, size_t index,
 static void add_label(struct dummy *dummy, size_t index, const char *name,
                       const struct ls_shape *shape)
 {
-    dummy->labels[dummy->label_count++] =
-        (struct ls_dummy_label){.name = name, .layer = index, .shape = *shape};
+    dummy->labels[dummy->label_count++] = (struct ls_dummy_label){
+        .name = name,
+        .layer = index,
+        .shape = *shape,
+        .tokens = ls_language_data_window(dummy->definition->net->layer[index]) > 0};
 }
 
 /* The shape and the filler of a top; labels get theirs later. */
@@ -142,7 +146,8 @@ static bool set_top(struct dummy *dummy, size_t index, size_t top,
     const Lockstep__LayerParameter *layer = dummy->definition->net->layer[index];
     const char *name = layer->top[top];
     struct ls_dummy_input *input = find_input(dummy, name);
-    struct ls_shape shape = ls_dummy_input_shape(layer, top);
+    const int64_t batch = dummy->batch > 0 ? dummy->batch : picture->batch;
+    struct ls_shape shape = ls_dummy_known_shape(layer, top, batch);
     if (input != NULL) {
         shape = input->shape;
         input->used = true;
@@ -151,7 +156,7 @@ static bool set_top(struct dummy *dummy, size_t index, size_t top,
     if (ls_dummy_is_label(dummy->definition->net, index, name) || (top > 0 && shape.rank == 0)) {
         add_label(dummy, index, name, &shape);
         if (shape.rank == 0) /* until it is known */
-            shape = (struct ls_shape){1, {dummy->batch > 0 ? dummy->batch : picture->batch}};
+            shape = (struct ls_shape){1, {batch}};
     } else if (shape.rank == 0) {
         shape = picture_shape(dummy, index, picture);
         guessed = picture->height == 0 || picture->channels == 0;
@@ -223,7 +228,7 @@ static int set_label(struct dummy *dummy, const struct ls_dummy_label *label, in
     Lockstep__DummyDataParameter *param = layer->dummy_data_param;
     const struct ls_shape known =
         label->shape.rank > 0 ? label->shape : (struct ls_shape){1, {batch}};
-    const bool any = label->classes == 0 && label->shape.rank > 1;
+    const bool any = label->classes == 0 && label->shape.rank > 1 && !label->tokens;
     for (size_t t = 0; t < layer->n_top; t++)
         if (strcmp(layer->top[t], label->name) == 0) {
             param->shape[t] = ls_dummy_make_shape(dummy->arena, &known);

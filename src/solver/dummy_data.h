@@ -5,10 +5,10 @@
  * as exact as any other.
  *
  * What the size of a top is comes from, in this order: what the caller says; the definition
- * (crop_size, new_height, shapes); for labels, the shape of what they are compared with. The number
- * of channels is that of mean_value. Where nothing says it, pictures have 3 channels and
- * 224 x 224 pixels, or, if the net cannot be built so, the first of some other usual sizes that it
- * can be built with. What was assumed is said.
+ * (crop_size, new_height, windows of a text, shapes); for labels, the shape of what they are
+ * compared with. The number of channels is that of mean_value. Where nothing says it, pictures have
+ * 3 channels and 224 x 224 pixels, or, if the net cannot be built so, the first of some other usual
+ * sizes that it can be built with. What was assumed is said.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_SOLVER_DUMMY_DATA_H

@@ -37,6 +37,7 @@ static const struct {
     {"InfogainLoss", 1, USE_CLASS},
     {"Accuracy", 1, USE_CLASS},
     {"MeanIoU", 1, USE_CLASS},
+    {"LinearSoftmaxLoss", 1, USE_CLASS},
     {"SigmoidCrossEntropyLoss", 1, USE_BINARY},
     {"EuclideanLoss", 1, USE_TARGET},
     {"SmoothL1Loss", 1, USE_TARGET},
@@ -45,6 +46,7 @@ static const struct {
     {"RNN", 1, USE_MARKER},
     {"GRU", 1, USE_MARKER},
     {"Embed", 0, USE_INDEX},
+    {"Positions", 0, USE_INDEX},
     {"MultiBoxLoss", 3, USE_BOXES},
     {"DetectionEvaluate", 1, USE_BOXES},
     {"RegionLoss", 1, USE_BOXES},
@@ -192,6 +194,21 @@ static void describe_boxes(struct follower *follower, const Lockstep__LayerParam
         label->shape = (struct ls_shape){4, {follower->batch, 1, BOXES, BOX_ROW}};
 }
 
+/* Labels lie along the axes in front of those that a LinearSoftmaxLoss multiplies. */
+static void describe_linear(struct follower *follower,
+                            const Lockstep__LinearSoftmaxLossParameter *param, const char *bottom)
+{
+    struct ls_dummy_label *label = follower->label;
+    struct ls_shape multiplied = {0};
+    if (label->classes == 0 || param->num_output < label->classes)
+        label->classes = param->num_output;
+    if (label->shape.rank > 0 || !find_shape(follower, bottom, &multiplied))
+        return;
+    const int axis = ls_shape_axis(&multiplied, param->axis);
+    for (int i = 0; i < axis; i++)
+        label->shape.dim[label->shape.rank++] = multiplied.dim[i];
+}
+
 static void describe(struct follower *follower, const Lockstep__LayerParameter *layer, enum use use,
                      const Lockstep__LayerParameter *slice)
 {
@@ -203,6 +220,11 @@ static void describe(struct follower *follower, const Lockstep__LayerParameter *
         label->classes = 2;
     if (slice != NULL && label->shape.rank == 0)
         label->shape = (struct ls_shape){2, {follower->batch, (int64_t)slice->n_top}};
+    if (use == USE_CLASS &&
+        layer->linear_softmax_loss_param != NULL) { /* what it reads are no scores yet */
+        describe_linear(follower, layer->linear_softmax_loss_param, layer->bottom[0]);
+        return;
+    }
     if (use == USE_BOXES) {
         describe_boxes(follower, layer);
         return;

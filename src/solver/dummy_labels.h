@@ -13,6 +13,7 @@ struct ls_dummy_label {
     size_t layer;          /* of the data layer */
     struct ls_shape shape; /* for a whole batch; rank 0 until it is known */
     int64_t classes;       /* it holds whole numbers below this; 0: any numbers from 0 to 1 */
+    bool tokens;           /* where `classes` is 0, it holds whole numbers nevertheless */
     bool boxes;            /* rows of true boxes, with classes from 1 to `classes` - 1 */
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "schema/fields.h"
+#include "schema/language_net.h"
 
 Lockstep__BlobShape *ls_dummy_make_shape(struct ls_arena *arena, const struct ls_shape *shape)
 {
@@ -99,4 +100,11 @@ struct ls_shape ls_dummy_input_shape(const Lockstep__LayerParameter *layer, size
     for (size_t i = 0; i < given->n_dim && i < LS_RANK_MAX; i++)
         shape.dim[shape.rank++] = given->dim[i];
     return shape;
+}
+
+struct ls_shape ls_dummy_known_shape(const Lockstep__LayerParameter *layer, size_t top,
+                                     int64_t batch)
+{
+    const int64_t window = ls_language_data_window(layer);
+    return window > 0 ? (struct ls_shape){2, {batch, window}} : ls_dummy_input_shape(layer, top);
 }

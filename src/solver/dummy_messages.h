@@ -17,6 +17,10 @@ struct ls_dummy_picture ls_dummy_describe(const Lockstep__LayerParameter *layer)
 /* What an Input layer says of a top; rank 0: nothing. */
 struct ls_shape ls_dummy_input_shape(const Lockstep__LayerParameter *layer, size_t top);
 
+/* What any layer says of a top of `batch` samples: an Input layer, or windows of a text. */
+struct ls_shape ls_dummy_known_shape(const Lockstep__LayerParameter *layer, size_t top,
+                                     int64_t batch);
+
 /* Messages in an arena; NULL: there is no memory. */
 Lockstep__BlobShape *ls_dummy_make_shape(struct ls_arena *arena, const struct ls_shape *shape);
 Lockstep__FillerParameter *ls_dummy_make_filler(struct ls_arena *arena, const char *type,

@@ -56,6 +56,24 @@ says 0 "ip" time --solver classes_solver.prototxt --iterations 1
 exact classes
 exact classes --input data=6,1,20,30,label=6
 
+# Windows of a text, which the definition tells, and targets of a loss that makes its own logits.
+cat >text.prototxt <<'TEXT'
+layer { name: "text" type: "Data" top: "tokens" top: "target"
+  data_param { source: "nowhere.txt" backend: TEXT batch_size: 3 text_param { window: 8 } } }
+layer { name: "place" type: "Positions" bottom: "tokens" top: "place" }
+layer { name: "wpe" type: "Embed" bottom: "place" top: "position"
+  embed_param { input_dim: 8 num_output: 4 bias_term: false weight_filler { type: "xavier" } } }
+layer { name: "wte" type: "Embed" bottom: "tokens" top: "token"
+  embed_param { input_dim: 9 num_output: 4 bias_term: false weight_filler { type: "xavier" } } }
+layer { name: "sum" type: "Eltwise" bottom: "token" bottom: "position" top: "sum" }
+layer { name: "loss" type: "LinearSoftmaxLoss" bottom: "sum" bottom: "target" top: "loss"
+  linear_softmax_loss_param { num_output: 7 weight_filler { type: "xavier" } } }
+TEXT
+solver text
+says 0 "tokens 3 x 8 (whole numbers from 0 to 8), target 3 x 8 (whole numbers from 0 to 6)" \
+    plan --model text.prototxt
+exact text
+
 # A net that normalises by saved averages can be tried without any.
 cat >averages.prototxt <<'TEXT'
 layer { name: "data" type: "Data" top: "data" top: "label"

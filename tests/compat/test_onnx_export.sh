@@ -16,6 +16,7 @@ nets=()
 for net in lenet cifar10_full lstm tf_cifar10; do
     nets+=("bench/nets/${net}_train_test.prototxt")
 done
+nets+=(examples/gpt/char_train_test.prototxt=examples/gpt/char_deploy.prototxt)
 "$python" tools/reference/onnx_export.py "$LOCKSTEP" "$LOCKSTEP_BUILD/liblockstep.so" \
     tests/compat/onnx "$work" tests/compat/onnx/*.prototxt "${nets[@]}"
 

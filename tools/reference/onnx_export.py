@@ -7,7 +7,7 @@ onnxruntime with another number of samples than the definition's; its outputs mu
 LIBRARY (liblockstep.so) predicts, to 1e-5 of the largest (each net can say another bound). FOLDER
 is where the small nets are, tests/compat/onnx/*.prototxt; their first line may say what they need:
 "# opset 13 batch 2 bound 1e-4 low 0 high 9 words" (whole numbers), "whole" (for whole batches). Nets that are named are checked, too, with
-their data layers replaced by inputs.
+their data layers replaced by inputs; NET=OTHER compares with what OTHER predicts with these weights.
 SPDX-License-Identifier: BSD-2-Clause"""
 import ctypes
 import glob
@@ -39,7 +39,7 @@ def run(*arguments):
 
 def without_data(text, shapes):
     """The definition with Input layers in the place of its data layers."""
-    out, at = "", 0
+    out, at, gone = "", 0, set()
     for match in re.finditer(r"^layer\s*\{", text, re.M):
         end, depth = match.end(), 1
         while depth:
@@ -49,9 +49,10 @@ def without_data(text, shapes):
                      text[match.start():end]):
             out += text[at:match.start()]
             at = end
+            gone.add(re.search(r'name:\s*"([^"]*)"', text[match.start():end])[1])
     out += text[at:]
     for layer in shapes["layers"]:
-        if not layer["bottoms"] and layer["type"] not in ("Input", "DummyData", "Parameter"):
+        if layer["name"] in gone:
             for top in layer["tops"]:
                 dims = " ".join(f"dim: {d}" for d in top["shape"])
                 axis = " sample_axis: 1" if top.get("sample_axis") == 1 else ""
@@ -142,6 +143,7 @@ def settings(text):
 
 
 def check(path, random):
+    path, _, other = path.partition("=")
     text = open(path).read()
     said, words, whole = settings(text)
     name = os.path.splitext(os.path.basename(path))[0]
@@ -170,7 +172,10 @@ def check(path, random):
         shape = [count if isinstance(d, str) and d == "N" else d for d in value.shape]
         low, high = float(said.get("low", -1)), float(said.get("high", 1))
         numbers = random.uniform(low, high, shape)
-        if words or re.search("token|label|index|segment|position|mask|length|cont", value.name):
+        rows = re.search(r"\binput_dim: (\d+)", text)
+        if rows and "token" in value.name and "high" not in said:
+            numbers = random.integers(0, int(rows[1]), shape)
+        elif words or re.search("token|label|index|segment|position|mask|length|cont", value.name):
             numbers = np.floor(random.uniform(0, float(said.get("high", 2)), shape))
         if "rois" in value.name:  # picture, left, top, right, bottom
             corners = np.sort(random.integers(0, 40, (shape[0], 2, 2)), axis=1).reshape(-1, 4)
@@ -184,7 +189,7 @@ def check(path, random):
         samples[value.name] = np.moveaxis(feeds[value.name], axis, 0)
     if whole:  # a net that mixes the samples of a batch predicts for batches
         samples, count = {name: feed[None] for name, feed in feeds.items()}, 1
-    handle, error = load(net, weights)
+    handle, error = load(other or net, weights)
     ours = predict(handle, error, samples, count)
     lockstep.lockstep_model_free(handle)
     output = session.get_outputs()[0]

@@ -168,6 +168,70 @@ static void what_has_no_equivalent_is_named(void **state)
     lockstep_model_free(model);
 }
 
+/* ---- Losses that make logits of their own ---------------------------------------------------- */
+
+static const char before_end[] = "layer { name: 'in' type: 'Input' top: 'data' top: 'label'\n"
+                                 "  input_param { shape { dim: [4, 3] } shape { dim: 4 } } }\n";
+
+static void export_text(const char *end, char **bytes, size_t *size)
+{
+    char text[2000];
+    snprintf(text, sizeof text, "%s%s", before_end, end);
+    struct lockstep_model *model = load(text);
+    struct lockstep_error *error = lockstep_error_new();
+    const char *path = ls_test_path("logits.onnx");
+    if (export_to(model, path, 0, 0, 0, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    assert_int_equal(ls_file_read(path, 10000, LOCKSTEP_DATA, bytes, size, NULL), 0);
+    lockstep_error_free(error);
+    lockstep_model_free(model);
+}
+
+/* The model of a net with the loss has the bytes of that with the product. */
+static void assert_same_model(const char *loss, const char *product)
+{
+    char *a, *b;
+    size_t a_size, b_size;
+    export_text(loss, &a, &a_size);
+    export_text(product, &b, &b_size);
+    assert_int_equal(a_size, b_size);
+    assert_memory_equal(a, b, a_size);
+    ls_free(a);
+    ls_free(b);
+}
+
+static void a_linear_loss_gives_its_logits(void **state)
+{
+    (void)state;
+    assert_same_model(
+        "layer { name: 'fc' type: 'LinearSoftmaxLoss' bottom: 'data' bottom: 'label'\n"
+        "  top: 'loss' top: 'hits'\n"
+        "  linear_softmax_loss_param { num_output: 2 bias_term: true\n"
+        "    metric: ACCURACY } }\n"
+        "layer { name: 'quiet' type: 'Silence' bottom: 'hits' }\n",
+        "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'logits'\n"
+        "  inner_product_param { num_output: 2 } }\n");
+}
+
+/* A blob of the net is called logits, and another one as those that are called otherwise. */
+static void names_of_logits_are_free_ones(void **state)
+{
+    (void)state;
+    static const char named[] =
+        "layer { name: 'a' type: 'ReLU' bottom: 'data' top: 'logits' }\n"
+        "layer { name: 'b' type: 'TanH' bottom: 'data' top: 'fc_logits' }\n";
+    char loss[1000], product[1000];
+    snprintf(loss, sizeof loss,
+             "%slayer { name: 'fc' type: 'LinearSoftmaxLoss' bottom: 'data' bottom: 'label'\n"
+             "  linear_softmax_loss_param { num_output: 2 bias_term: true } }\n",
+             named);
+    snprintf(product, sizeof product,
+             "%slayer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'fc_logits_'\n"
+             "  inner_product_param { num_output: 2 } }\n",
+             named);
+    assert_same_model(loss, product);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +239,8 @@ int main(void)
         cmocka_unit_test(a_failure_leaves_no_file),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(what_has_no_equivalent_is_named),
+        cmocka_unit_test(a_linear_loss_gives_its_logits),
+        cmocka_unit_test(names_of_logits_are_free_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
