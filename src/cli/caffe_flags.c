@@ -167,7 +167,7 @@ static int split_stages(struct ls_caffe_flags *flags)
         return 0;
     flags->stage_text = strdup(flags->stage_text);
     if (flags->stage_text == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+        return ls_cli_no_memory();
     char *rest = NULL;
     for (char *word = strtok_r(flags->stage_text, ",", &rest); word != NULL;
          word = strtok_r(NULL, ",", &rest)) {

@@ -16,9 +16,7 @@ struct values {
 
 static int draw(const struct values *values, const struct lockstep_net *net, FILE *out)
 {
-    return ls_cli_draw_net(net, values->theme, out)
-               ? 0
-               : ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+    return ls_cli_draw_net(net, values->theme, out) ? 0 : ls_cli_no_memory();
 }
 
 static int draw_to_file(const struct values *values, const struct lockstep_net *net)

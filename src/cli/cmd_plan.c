@@ -100,7 +100,7 @@ static int put(const struct values *values, struct lockstep_plan *plan,
     if (values->memory > 0) {
         largest = calloc(nets + 1, sizeof *largest);
         if (largest == NULL)
-            return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+            return ls_cli_no_memory();
     }
     for (size_t i = 0; i < nets && largest != NULL && status == 0; i++)
         status = lockstep_plan_largest_batch(plan, i, values->memory, &largest[i].batch,

@@ -203,7 +203,7 @@ static int put_field(struct session *session, const char *field, struct ls_plot 
     free(names);
     plot->curves = NULL;
     plot->count = 0;
-    return memory ? 0 : ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+    return memory ? 0 : ls_cli_no_memory();
 }
 
 /* Lines of a curve's area where the screen has room for all of them. */

@@ -16,16 +16,10 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/sweep.h"
+#include "monitor/clock.h"
 #include "monitor/live.h"
 
 enum { PARALLEL_MAX = 1024, TICK = 20 /* milliseconds */, OUTPUT_MAX = 3000 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* ---- Runs ------------------------------------------------------------------------------------ */
 
@@ -49,7 +43,7 @@ static void say_ended(struct ls_sweep *sweep, const struct ls_sweep_run *run)
     size_t there;
     const size_t in = count_in(sweep, &there);
     snprintf(before, sizeof before, "[%zu/%zu]", there, in);
-    ls_format_duration(now() - run->begun, taken, sizeof taken);
+    ls_format_duration(ls_monitor_clock() - run->begun, taken, sizeof taken);
     if (run->state == LS_SWEEP_FAILED) {
         const char *message = run->message != NULL ? run->message : "out of memory";
         const char *hint = strstr(message, ". hint: "); /* that of one training */
@@ -201,11 +195,11 @@ static int train_all(struct ls_sweep *sweep, bool *finished)
                 break;
             continue; /* the last ones have failed before, and all are there now */
         }
-        if (now() - read > 0.2) {
+        if (ls_monitor_clock() - read > 0.2) {
             read_running(sweep);
-            read = now();
+            read = ls_monitor_clock();
         }
-        ls_sweep_live_draw(sweep, now());
+        ls_sweep_live_draw(sweep, ls_monitor_clock());
         nanosleep(&tick, NULL);
     }
     ls_sweep_live_clear(sweep);
@@ -245,7 +239,7 @@ static int say_best(const struct ls_sweep *sweep)
 {
     const struct ls_sweep_run **order = calloc(sweep->count, sizeof *order);
     if (order == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+        return ls_cli_no_memory();
     ls_sweep_order(sweep, order);
     const struct ls_sweep_run *best = order[0];
     int status = best->state == LS_SWEEP_DONE ? 0 : sweep->runs[0].code;

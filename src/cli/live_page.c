@@ -6,19 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "cli/report.h"
+#include "monitor/clock.h"
 #include "monitor/log.h"
 
 enum { INTERVAL = 5, REFRESH = 15 }; /* seconds: between two pages; until a browser looks again */
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static char *path_in(const char *folder, const char *name)
 {
@@ -83,14 +76,14 @@ static int make_log(struct lockstep_log **log)
 
 int ls_cli_live_page_open(struct ls_cli_live_page *page, const char *folder, const char *name)
 {
-    *page = (struct ls_cli_live_page){.folder = folder, .name = name, .begun = now()};
+    *page = (struct ls_cli_live_page){.folder = folder, .name = name, .begun = ls_monitor_clock()};
     page->events = path_in(folder, "log.json");
     page->page = path_in(folder, "report.html");
     int status = make_log(&page->log);
     if (status != 0)
         return status;
     if (page->events == NULL || page->page == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+        return ls_cli_no_memory();
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return fail(folder, "cannot be made");
     status = check_page(page->page);
@@ -160,7 +153,7 @@ static void write_page(struct ls_cli_live_page *page, int refresh)
     options.definition = page->parts.definition;
     options.net = page->parts.net;
     options.refresh = refresh;
-    page->written = now();
+    page->written = ls_monitor_clock();
     if (page->log == NULL ||
         lockstep_page_write(page->page, (const struct lockstep_log *const[]){page->log}, 1,
                             &options, NULL) != 0)
@@ -188,12 +181,12 @@ void ls_cli_live_page_event(struct ls_cli_live_page *page, const struct lockstep
         page->failed = true;
         return;
     }
-    ls_log_event(out, event, now() - page->begun);
+    ls_log_event(out, event, ls_monitor_clock() - page->begun);
     if (fclose(out) == 0)
         take_line(page, line, length);
     free(line);
     const bool often = event->kind == LOCKSTEP_EVENT_PROGRESS || event->kind == LOCKSTEP_EVENT_HASH;
-    if (page->file == NULL || often || now() - page->written < INTERVAL)
+    if (page->file == NULL || often || ls_monitor_clock() - page->written < INTERVAL)
         return;
     fflush(page->file);
     write_page(page, REFRESH);

@@ -19,7 +19,8 @@ bool ls_cli_same_file(const char *a, const char *b)
 
 static int fail(const char *path, int reason)
 {
-    return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot write: %s", path, strerror(reason));
+    ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot write: %s", path, strerror(reason));
+    return LOCKSTEP_RESOURCE;
 }
 
 int ls_cli_output_open(const char *path, struct ls_cli_output_file *file)
@@ -27,7 +28,7 @@ int ls_cli_output_open(const char *path, struct ls_cli_output_file *file)
     const size_t room = strlen(path) + 32;
     *file = (struct ls_cli_output_file){.path = path, .part = malloc(room)};
     if (file->part == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "%s: out of memory", path);
+        return fail(path, ENOMEM);
     snprintf(file->part, room, "%s.part-%ld", path, (long)getpid());
     file->stream = fopen(file->part, "we");
     if (file->stream != NULL)
@@ -58,6 +59,16 @@ int ls_cli_output_commit(struct ls_cli_output_file *file)
     free(file->part);
     file->part = NULL;
     return whole ? 0 : fail(file->path, reason);
+}
+
+int ls_cli_output_write(const char *path, const char *text, size_t length)
+{
+    struct ls_cli_output_file file;
+    int status = ls_cli_output_open(path, &file);
+    if (status != 0)
+        return status;
+    (void)fwrite(text, 1, length, file.stream); /* whether it failed is asked below */
+    return ls_cli_output_commit(&file);
 }
 
 void ls_cli_output_abandon(struct ls_cli_output_file *file)

@@ -19,6 +19,8 @@ bool ls_cli_same_file(const char *a, const char *b);
 int ls_cli_output_open(const char *path, struct ls_cli_output_file *file);
 /* Puts it in the place of `path`. The same; after a failure nothing is left of it. */
 int ls_cli_output_commit(struct ls_cli_output_file *file);
+/* All of these: writes a text in the place of `path`. */
+int ls_cli_output_write(const char *path, const char *text, size_t length);
 /* Removes it; `path` is as it was. Does nothing to a file that is not open. */
 void ls_cli_output_abandon(struct ls_cli_output_file *file);
 

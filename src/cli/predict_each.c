@@ -24,7 +24,7 @@ int ls_cli_read_inputs(const struct ls_cli_predict_each *each, struct lockstep_i
 {
     struct lockstep_error *error = lockstep_error_new();
     struct lockstep_inputs *inputs = lockstep_inputs_new();
-    int status = inputs == NULL ? ls_cli_error(LOCKSTEP_RESOURCE, "out of memory") : 0;
+    int status = inputs == NULL ? ls_cli_no_memory() : 0;
     bool told = status != 0;
     for (size_t i = 0; i < each->inputs->count && status == 0; i++)
         status = lockstep_inputs_add(inputs, each->inputs->items[i], error);

@@ -111,7 +111,7 @@ static int run_command(const struct ls_cli_command *command, int count, char **a
     }
     void *values = calloc(1, command->values_size + 1);
     if (values == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+        return ls_cli_no_memory();
     if (command->defaults != NULL)
         command->defaults(values);
     int status = ls_cli_parse(command, count, arguments, values);

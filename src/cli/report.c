@@ -56,6 +56,11 @@ int ls_cli_error(int status, const char *format, ...)
     return status;
 }
 
+int ls_cli_no_memory(void)
+{
+    return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+}
+
 static void put_lines(FILE *stream, const char *text, bool error)
 {
     enum ls_colours colours = ls_terminal_colours(stderr);

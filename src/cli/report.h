@@ -17,6 +17,9 @@ int ls_cli_usage_error(const char *format, ...) __attribute__((format(printf, 1,
 /* Writes a message and returns `status`; 0: it is no error. */
 int ls_cli_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Says that there is no memory, and returns LOCKSTEP_RESOURCE. */
+int ls_cli_no_memory(void);
+
 /* Writes all problems of a failed call, one a line, and returns `status`. */
 int ls_cli_report(int status, struct lockstep_error *error);
 

@@ -147,8 +147,6 @@ void ls_sweep_put_table(const struct ls_sweep *sweep);
 void ls_sweep_put_train(FILE *line, const struct ls_sweep *sweep, const struct ls_sweep_run *run);
 /* sweep.json and, with `page`, report.html. 0, or a status after a message. */
 int ls_sweep_write(const struct ls_sweep *sweep, bool page, bool finished);
-/* Writes a whole file, or leaves what is there. */
-int ls_sweep_write_file(const char *path, const char *text, size_t length);
 /* Shows how far the runs are, if it is time to; `now` in seconds, going forward. */
 void ls_sweep_live_draw(struct ls_sweep *sweep, double now);
 void ls_sweep_live_clear(struct ls_sweep *sweep);

@@ -21,12 +21,13 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "cli/output_file.h"
 #include "cli/report.h"
 #include "cli/sweep.h"
+#include "monitor/clock.h"
 
 enum { MESSAGE_MAX = 1000, NOT_STARTED = 127 };
 
@@ -54,23 +55,6 @@ static ssize_t read_file(const char *path, char *text, size_t size)
     return (ssize_t)length;
 }
 
-int ls_sweep_write_file(const char *path, const char *text, size_t length)
-{
-    char temporary[LS_SWEEP_PATH + 8];
-    snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    FILE *file = fopen(temporary, "we");
-    if (file == NULL)
-        return fail(temporary, "cannot be written");
-    bool written =
-        fwrite(text, 1, length, file) == length && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    written = fclose(file) == 0 && written;
-    if (written && rename(temporary, path) == 0)
-        return 0;
-    int status = fail(path, "cannot be written completely");
-    unlink(temporary);
-    return status;
-}
-
 int ls_sweep_claim(const struct ls_sweep *sweep, struct ls_sweep_run *run)
 {
     const struct ls_sweep_values *values = sweep->values;
@@ -83,7 +67,7 @@ int ls_sweep_claim(const struct ls_sweep *sweep, struct ls_sweep_run *run)
     if (mkdir(run->path, 0777) != 0 && errno != EEXIST)
         return fail(run->path, "cannot be made");
     if (read_file(path, before, sizeof before) < 0)
-        return errno == ENOENT ? ls_sweep_write_file(path, now, strlen(now))
+        return errno == ENOENT ? ls_cli_output_write(path, now, strlen(now))
                                : fail(path, "cannot be read");
     if (strcmp(before, now) == 0)
         return 0;
@@ -145,7 +129,7 @@ static int take_failure(struct ls_sweep_run *run, int code)
         return 0;
     path_in(run, "failed.txt", path);
     const int length = snprintf(text, sizeof text, "%d\n%s", code, message);
-    return ls_sweep_write_file(path, text, (size_t)length);
+    return ls_cli_output_write(path, text, (size_t)length);
 }
 
 /* ---- Processes ------------------------------------------------------------------------------- */
@@ -261,25 +245,18 @@ static void open_files(const struct ls_sweep_run *run, int files[3])
     files[2] = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 int ls_sweep_start(struct ls_sweep *sweep, struct ls_sweep_run *run, int workers)
 {
     struct words words = {.items = NULL};
     int files[3], status = 0;
     run->workers = workers;
     run->target = ls_sweep_target(sweep, run);
-    run->begun = now();
+    run->begun = ls_monitor_clock();
     compose(sweep, run, &words);
     open_files(run, files);
     const pid_t parent = getpid();
     if (words.failed)
-        status = ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+        status = ls_cli_no_memory();
     else if (files[0] < 0 || files[1] < 0 || files[2] < 0)
         status = fail(run->path, "cannot be written to");
     else if ((run->process = fork()) == 0)

@@ -17,11 +17,6 @@ struct ls_sweep_log {
     bool ended; /* the last event was an end */
 };
 
-static int no_memory(void)
-{
-    return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
-}
-
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
 static void free_end(struct ls_sweep_end *end)
@@ -55,7 +50,7 @@ static int take_end(struct ls_sweep_run *run, int64_t iteration)
     const struct lockstep_series *series = lockstep_log_series(run->log->log, &count);
     struct ls_sweep_end *end = place_for(run, iteration);
     if (end == NULL || (end->figures = calloc(count + 1, sizeof *end->figures)) == NULL)
-        return no_memory();
+        return ls_cli_no_memory();
     end->iteration = iteration;
     for (size_t i = 0; i < count; i++) {
         struct ls_sweep_figure *figure = &end->figures[end->count];
@@ -65,7 +60,7 @@ static int take_end(struct ls_sweep_run *run, int64_t iteration)
             !lockstep_log_last(run->log->log, name, &at, &figure->value) || at != iteration)
             continue;
         if ((figure->name = strdup(name)) == NULL)
-            return no_memory();
+            return ls_cli_no_memory();
         end->count++;
     }
     return 0;
@@ -104,7 +99,7 @@ static int open_log(struct ls_sweep_run *run)
     struct ls_sweep_log *log = calloc(1, sizeof *log);
     run->log = log;
     if (log == NULL || lockstep_log_new(&log->log, NULL) != 0)
-        return no_memory();
+        return ls_cli_no_memory();
     snprintf(path, sizeof path, "%s/log.json", run->path);
     log->file = fopen(path, "re");
     if (log->file == NULL && errno != ENOENT)
@@ -117,7 +112,7 @@ static int take_line(struct ls_sweep_run *run, size_t length)
     struct ls_sweep_log *log = run->log;
     struct lockstep_log_state state;
     if (lockstep_log_line(log->log, log->line, length, NULL) != 0)
-        return no_memory();
+        return ls_cli_no_memory();
     lockstep_log_describe(log->log, &state);
     const bool ends = state.ended && !log->ended;
     log->ended = state.ended != 0;

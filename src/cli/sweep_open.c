@@ -14,11 +14,6 @@
 
 enum { NAME_MAX_COLUMNS = 100, LOCK_SECONDS = 20 };
 
-static int no_memory(void)
-{
-    return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
-}
-
 /* ---- Names ----------------------------------------------------------------------------------- */
 
 /* "base_lr=0.1 batch=64", with `between` between them. To be freed; NULL: no memory. */
@@ -168,11 +163,11 @@ int ls_sweep_open(struct ls_sweep *sweep, const struct ls_sweep_values *values)
     const size_t count = lockstep_sweep_run_count(sweep->plan);
     sweep->runs = calloc(count, sizeof *sweep->runs);
     if (sweep->runs == NULL)
-        return no_memory();
+        return ls_cli_no_memory();
     for (; sweep->count < count; sweep->count++)
         if (!name_run(sweep, sweep->count)) {
             sweep->count++;
-            return no_memory();
+            return ls_cli_no_memory();
         }
     if (count == 1)
         sweep->rung = 0;

@@ -120,7 +120,7 @@ int ls_sweep_find_metric(struct ls_sweep *sweep)
     free(sweep->metric);
     sweep->metric = strdup(found);
     if (sweep->metric == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+        return ls_cli_no_memory();
     const char *best = sweep->values->best;
     sweep->larger = best != NULL ? strcmp(best, "max") == 0 : guess_larger(found);
     return 0;
@@ -194,7 +194,7 @@ static int keep_best(struct ls_sweep *sweep, size_t keep)
 {
     const struct ls_sweep_run **order = calloc(sweep->count, sizeof *order);
     if (order == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+        return ls_cli_no_memory();
     ls_sweep_order(sweep, order);
     size_t kept = 0;
     for (size_t i = 0; i < sweep->count; i++) {

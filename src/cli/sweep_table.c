@@ -8,6 +8,7 @@
 
 #include "cli/column.h"
 #include "cli/command_line.h"
+#include "cli/output_file.h"
 #include "cli/report.h"
 #include "cli/sweep.h"
 #include "monitor/json.h"
@@ -208,13 +209,12 @@ static int write_json(const struct ls_sweep *sweep, const struct ls_sweep_run **
     size_t length;
     FILE *out = open_memstream(&text, &length);
     if (out == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+        return ls_cli_no_memory();
     struct ls_json_writer json = {out, false};
     put_sweep(&json, sweep, order, finished);
     putc('\n', out);
     snprintf(path, sizeof path, "%s/sweep.json", sweep->values->output);
-    int status = fclose(out) == 0 ? ls_sweep_write_file(path, text, length)
-                                  : ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+    int status = fclose(out) == 0 ? ls_cli_output_write(path, text, length) : ls_cli_no_memory();
     free(text);
     return status;
 }
@@ -272,7 +272,7 @@ int ls_sweep_write(const struct ls_sweep *sweep, bool page, bool finished)
 {
     const struct ls_sweep_run **order = calloc(sweep->count, sizeof *order);
     if (order == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+        return ls_cli_no_memory();
     ls_sweep_order(sweep, order);
     int status = write_json(sweep, order, finished);
     if (status == 0 && page)

@@ -96,10 +96,10 @@ static int draw(struct ls_cli_worst *worst, const struct lockstep_worst_sample *
             picture->mark = sample->labels[0] == sample->predicted[0] ? 1 : -1;
         worst->count++;
         if (picture->planes == NULL || picture->caption == NULL)
-            status = ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+            status = ls_cli_no_memory();
     }
     free(pixels);
-    return pixels == NULL ? ls_cli_error(LOCKSTEP_RESOURCE, "out of memory") : status;
+    return pixels == NULL ? ls_cli_no_memory() : status;
 }
 
 /* Samples without pictures, such as rows of numbers, have none to draw. */
@@ -108,7 +108,7 @@ static int draw_all(struct ls_cli_worst *worst, struct lockstep_error *error)
     const struct lockstep_confusion *confusion = worst->confusion;
     worst->pictures = calloc(confusion->worst_count + 1, sizeof *worst->pictures);
     if (worst->pictures == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+        return ls_cli_no_memory();
     worst->title = confusion->positions == 1
                        ? "The worst samples"
                        : "The worst samples: right is green, missed red, added blue";
@@ -152,7 +152,7 @@ static int draw_boxes(struct ls_cli_worst *worst, const struct lockstep_boxed_sa
         return status;
     float *pixels = malloc((size_t)(shape[0] * shape[1] * shape[2]) * sizeof *pixels);
     if (pixels == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+        return ls_cli_no_memory();
     status = lockstep_model_sample_picture(worst->model, sample->index, shape, pixels, error);
     if (status == 0) {
         const struct lockstep_confusion none = {.positions = 1};
@@ -163,7 +163,7 @@ static int draw_boxes(struct ls_cli_worst *worst, const struct lockstep_boxed_sa
         picture->planes = paint(&none, NULL, pixels, shape);
         picture->caption = describe_boxes(sample, worst->found->judged);
         if (picture->planes == NULL || picture->caption == NULL)
-            status = ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+            status = ls_cli_no_memory();
     }
     free(pixels);
     return status;
@@ -174,7 +174,7 @@ static int draw_all_boxes(struct ls_cli_worst *worst, struct lockstep_error *err
     const struct lockstep_found_boxes *found = worst->found;
     worst->pictures = calloc(found->worst_count + 1, sizeof *worst->pictures);
     if (worst->pictures == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+        return ls_cli_no_memory();
     worst->title = found->judged ? "The worst samples: right is green, missed red, wrong blue"
                                  : "Boxes that were found";
     for (size_t i = 0; i < found->worst_count; i++) {

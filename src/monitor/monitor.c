@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <time.h>
 
+#include "monitor/clock.h"
 #include "monitor/live.h"
 #include "monitor/log.h"
 #include "monitor/outputs.h"
@@ -17,13 +17,6 @@ static const double quiet_limit = 10; /* seconds without a line about progress *
 static const double redraw_interval = 0.1;
 static const double smoothing_time = 5; /* of the speeds that are shown */
 
-static double monotonic_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 void ls_monitor_init(struct ls_monitor *monitor, FILE *out, FILE *log, double (*clock)(void))
 {
     *monitor = (struct ls_monitor){.out = out,
@@ -31,7 +24,7 @@ void ls_monitor_init(struct ls_monitor *monitor, FILE *out, FILE *log, double (*
                                    .terminal = ls_terminal(out),
                                    .quiet = ls_quiet(),
                                    .line = {out, 0}};
-    monitor->clock = clock != NULL ? clock : monotonic_clock;
+    monitor->clock = clock != NULL ? clock : ls_monitor_clock;
     monitor->begun = monitor->clock();
     monitor->line_time = monitor->window_time = monitor->begun;
 }

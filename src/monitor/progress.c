@@ -3,18 +3,11 @@
 #include "monitor/progress.h"
 
 #include <stdint.h>
-#include <time.h>
 
+#include "monitor/clock.h"
 #include "monitor/terminal.h"
 
 static const double quiet_limit = 10, redraw_interval = 0.1; /* seconds */
-
-static double monotonic_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 void ls_progress_init(struct ls_progress *progress, FILE *out, double (*clock)(void))
 {
@@ -23,7 +16,7 @@ void ls_progress_init(struct ls_progress *progress, FILE *out, double (*clock)(v
                                      .quiet = ls_quiet(),
                                      .line = {out, 0},
                                      .unit = "records"};
-    progress->clock = clock != NULL ? clock : monotonic_clock;
+    progress->clock = clock != NULL ? clock : ls_monitor_clock;
     progress->begun = progress->told = progress->clock();
 }
 
