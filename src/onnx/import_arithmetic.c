@@ -131,8 +131,7 @@ static int with_constant(struct ls_importer *x, const struct ls_onnx_value *a,
     reduce_constant(&a->shape, b);
     if (ls_shape_size(&b->shape) == 1 && b->shape.rank <= a->shape.rank &&
         !(b->learned && (operation == ADD || operation == MUL)))
-        return with_number(x, a, b->integers ? (double)b->wholes[0] : (double)b->reals[0],
-                           operation, turned);
+        return with_number(x, a, ls_import_number_at(b, 0), operation, turned);
     if (!lay_over(&a->shape, &b->shape, false, &axis, &part))
         return ls_import_cannot(x, NULL, "a constant's axes do not fit those of the blob");
     if (part.rank > 0 && axis == 0)
@@ -192,8 +191,7 @@ static int scale_view(struct ls_importer *x, struct ls_onnx_value *a, struct ls_
         (operation == DIV && a->constant) || ls_import_output(x, 0) == NULL)
         return 0;
     LS_TRY(ls_import_numbers_of(x, constant));
-    const double number =
-        constant->integers ? (double)constant->wholes[0] : (double)constant->reals[0];
+    const double number = ls_import_number_at(constant, 0);
     const double factor = operation == MUL                  ? number
                           : operation == DIV                ? 1 / number
                           : operation == SUB && a->constant ? -1

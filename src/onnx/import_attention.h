@@ -6,6 +6,8 @@
 
 #include "onnx/import_view.h"
 
+#define LS_MASK_HIDDEN (-1e4) /* numbers up to this one hide a pair that they are added to */
+
 /* Which pairs of queries and keys count: those where `pairs` and `keys` both say so. */
 struct ls_onnx_mask {
     struct ls_onnx_value *pairs; /* a constant [..., Tq, Tk]; NULL: all */

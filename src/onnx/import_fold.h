@@ -1,4 +1,5 @@
-/* Import: what the functions that work out constants share; for the files import_fold*.c alone.
+/* Import: what the functions that work out constants share; for the files import_fold*.c and,
+ * of strides, import_masks.c alone.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ONNX_IMPORT_FOLD_H
 #define LS_ONNX_IMPORT_FOLD_H

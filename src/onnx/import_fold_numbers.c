@@ -57,11 +57,6 @@ static bool compare(const char *type, double a, double b)
     return a >= b;
 }
 
-static double number(const struct ls_onnx_value *value, int64_t i)
-{
-    return value->integers ? (double)value->wholes[i] : (double)value->reals[i];
-}
-
 static bool compares(const char *type)
 {
     return strcmp(type, "Equal") == 0 || strncmp(type, "Less", 4) == 0 ||
@@ -86,11 +81,12 @@ static int fold_two(struct ls_folding *f)
     for (int64_t i = 0; i < ls_shape_size(&shape); i++) {
         const int64_t ia = ls_fold_place(&shape, i, sa), ib = ls_fold_place(&shape, i, sb);
         if (asks)
-            f->wholes[i] = compare(type, number(a, ia), number(b, ib));
+            f->wholes[i] = compare(type, ls_import_number_at(a, ia), ls_import_number_at(b, ib));
         else if (whole)
             f->wholes[i] = of_wholes(type, a->wholes[ia], b->wholes[ib]);
         else
-            f->reals[i] = (float)of_reals(type, number(a, ia), number(b, ib));
+            f->reals[i] =
+                (float)of_reals(type, ls_import_number_at(a, ia), ls_import_number_at(b, ib));
     }
     return 0;
 }

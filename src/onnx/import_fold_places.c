@@ -144,13 +144,9 @@ static int fold_slice(struct ls_folding *f)
         if (axis < 0 || seen[axis] || (by != 1 && by != -1))
             return ls_import_cannot(f->x, NULL, "its axes or steps are not read");
         seen[axis] = true;
-        const int64_t extent = shape.dim[axis], low = by > 0 ? 0 : -1,
-                      high = by > 0 ? extent : extent - 1;
-        int64_t begin =
-            starts[i] < 0 ? (starts[i] < -extent ? low : starts[i] + extent) : starts[i];
-        int64_t end = ends[i] < 0 ? (ends[i] < -extent ? low : ends[i] + extent) : ends[i];
-        begin = begin > high ? high : begin;
-        end = end > high + (by < 0) ? high + (by < 0) : end;
+        const int64_t extent = shape.dim[axis];
+        const int64_t begin = ls_import_bound(starts[i], extent, by > 0),
+                      end = ls_import_bound(ends[i], extent, by > 0);
         shape.dim[axis] = (end - begin) * by > 0 ? (end - begin) * by : 0;
         offset += shape.dim[axis] > 0 ? begin * strides[axis] : 0;
         strides[axis] *= by;

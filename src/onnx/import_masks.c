@@ -7,14 +7,8 @@
 #include "onnx/import_attention.h"
 #include "onnx/import_fold.h"
 
-#define HIDDEN    (-1e4)             /* numbers below hide a pair that they are added to */
 #define PLANE_MAX ((int64_t)1 << 27) /* pairs of queries and keys */
 #define ALL_MAX   ((int64_t)1 << 32) /* and of those, of all samples and heads */
-
-static double number_of(const struct ls_onnx_value *value, int64_t i)
-{
-    return value->integers ? (double)value->wholes[i] : (double)value->reals[i];
-}
 
 /* ---- What a value says ----------------------------------------------------------------------- */
 
@@ -26,8 +20,9 @@ static bool read_keys(const struct ls_onnx_value *value, bool added, struct ls_o
     struct ls_onnx_view *view = &mask->keys;
     const double scale = view->scale, shift = view->shift;
     /* 1 becomes 0, and 0 a number that hides; or 1 is what hides. */
-    const bool straight = added ? scale >= -HIDDEN && shift == -scale : scale == 1 && shift == 0;
-    mask->turned = added ? scale <= HIDDEN && shift == 0 : scale == -1 && shift == 1;
+    const bool straight =
+        added ? scale >= -LS_MASK_HIDDEN && shift == -scale : scale == 1 && shift == 0;
+    mask->turned = added ? scale <= LS_MASK_HIDDEN && shift == 0 : scale == -1 && shift == 1;
     if (!straight && !mask->turned)
         return false;
     view->scale = 1;
@@ -102,12 +97,13 @@ static int choose(struct ls_importer *x, struct ls_onnx_value *condition, bool *
         ls_import_numbers_of(x, yes) != 0 || ls_shape_size(&condition->shape) == 1 ||
         !ls_import_broadcast(&condition->shape, &no->shape, &both))
         return x->status;
-    const bool hidden = number_of(yes, 0) <= HIDDEN;
-    if (!hidden && number_of(yes, 0) != 0)
+    const bool hidden = ls_import_number_at(yes, 0) <= LS_MASK_HIDDEN;
+    if (!hidden && ls_import_number_at(yes, 0) != 0)
         return 0;
     if (no->constant) {
         if (ls_shape_size(&no->shape) != 1 || ls_import_numbers_of(x, no) != 0 ||
-            (hidden ? number_of(no, 0) != 0 : number_of(no, 0) > HIDDEN))
+            (hidden ? ls_import_number_at(no, 0) != 0
+                    : ls_import_number_at(no, 0) > LS_MASK_HIDDEN))
             return x->status;
     } else if (!hidden || !ls_import_as_mask(x, no, false, &mask) || !mask.has_keys ||
                !mask.turned) {
@@ -238,10 +234,10 @@ static int64_t count_heads(const struct ls_onnx_value *value, const struct ls_sh
     if (all > ALL_MAX)
         return 0;
     for (int64_t i = plane; i < all; i++) {
-        const double now = number_of(value, ls_fold_place(shape, i, strides));
-        if (now != number_of(value, ls_fold_place(shape, i % plane, strides)))
+        const double now = ls_import_number_at(value, ls_fold_place(shape, i, strides));
+        if (now != ls_import_number_at(value, ls_fold_place(shape, i % plane, strides)))
             same = false;
-        if (now != number_of(value, ls_fold_place(shape, i % (heads * plane), strides)))
+        if (now != ls_import_number_at(value, ls_fold_place(shape, i % (heads * plane), strides)))
             return 0;
     }
     return same ? 1 : heads;
@@ -258,21 +254,25 @@ static int add_pairs(struct ls_importer *x, const struct ls_onnx_mask *mask,
     ls_fold_lay_strides(&value->shape, shape, strides);
     const int64_t size = heads * grid->queries * grid->keys, plane = grid->queries * grid->keys;
     for (int64_t i = 0; i < size && *fits && mask->numbers; i++) {
-        const double number = number_of(value, ls_fold_place(shape, i, strides));
-        plain = plain && (number == 0 || number <= HIDDEN);
+        const double number = ls_import_number_at(value, ls_fold_place(shape, i, strides));
+        plain = plain && (number == 0 || number <= LS_MASK_HIDDEN);
     }
-    if (!*fits || (plain && heads > 1))
-        return *fits = false, 0;
+    if (!*fits || (plain && heads > 1)) {
+        *fits = false;
+        return 0;
+    }
     if (!plain) {
-        if (grid->added != NULL)
-            return *fits = false, 0;
+        if (grid->added != NULL) {
+            *fits = false;
+            return 0;
+        }
         grid->heads = heads;
         grid->added = ls_import_new_reals(x, size);
         if (grid->added == NULL)
             return x->status;
     }
     for (int64_t i = 0; i < size; i++) {
-        const double number = number_of(value, ls_fold_place(shape, i, strides));
+        const double number = ls_import_number_at(value, ls_fold_place(shape, i, strides));
         if (!plain)
             grid->added[i] = (float)(number < -3e38 ? -3e38 : number);
         else if (mask->numbers ? number != 0 : (number != 0) == mask->turned)

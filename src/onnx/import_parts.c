@@ -117,8 +117,7 @@ static int read_split(struct ls_importer *x)
     return 0;
 }
 
-/* Where a slice begins or ends: a number below 0 counts from the end. */
-static int64_t bound(int64_t number, int64_t extent, bool forward)
+int64_t ls_import_bound(int64_t number, int64_t extent, bool forward)
 {
     const int64_t low = forward ? 0 : -1, high = forward ? extent : extent - 1;
     number = number < 0 ? (number < -extent ? low : number + extent) : number;
@@ -134,7 +133,8 @@ static int step_along(struct ls_importer *x, struct ls_onnx_value *now, int axis
         return ls_import_cannot(x, NULL, "its step is out of range");
     if (axis == 0)
         return ls_import_cannot(x, NULL, "it would take samples out of a batch");
-    const int64_t first = bound(start, extent, step > 0), last = bound(end, extent, step > 0);
+    const int64_t first = ls_import_bound(start, extent, step > 0),
+                  last = ls_import_bound(end, extent, step > 0);
     const int64_t room = step > 0 ? last - first : first - last, by = step > 0 ? step : -step;
     if (room < 1)
         return ls_import_cannot(x, NULL, "it leaves nothing");
@@ -190,7 +190,8 @@ static int read_slice(struct ls_importer *x)
             continue;
         }
         const int64_t extent = now.shape.dim[axis];
-        const int64_t begin = bound(starts[i], extent, true), end = bound(ends[i], extent, true);
+        const int64_t begin = ls_import_bound(starts[i], extent, true),
+                      end = ls_import_bound(ends[i], extent, true);
         if (begin >= end)
             return ls_import_cannot(x, NULL, "it leaves nothing");
         if (seen && (begin > 0 || end < extent) && !ls_view_cut(&view, axis, begin, end))

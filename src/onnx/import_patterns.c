@@ -163,7 +163,7 @@ static size_t read_cube(struct ls_importer *x, size_t value, struct group *group
 }
 
 /* sqrt(2 / pi) (x + 0.044715 x^3); the value x. */
-static size_t read_bent(struct ls_importer *x, size_t value, struct group *group)
+static size_t read_inside_tanh(struct ls_importer *x, size_t value, struct group *group)
 {
     const size_t mul = made_by(x, value, "Mul", 1);
     const size_t add = made_by(x, beside(x, mul, 0.7978845608), "Add", 1);
@@ -182,17 +182,17 @@ static size_t read_bent(struct ls_importer *x, size_t value, struct group *group
 }
 
 /* 1 + Erf(x / sqrt 2), or 1 + Tanh(...); the value x, or SIZE_MAX. */
-static size_t read_normal(struct ls_importer *x, size_t value, struct group *group, bool *bent)
+static size_t read_normal(struct ls_importer *x, size_t value, struct group *group, bool *by_tanh)
 {
     const size_t add = made_by(x, value, "Add", 1), function = beside(x, add, 1);
-    const size_t erf = made_by(x, function, "Erf", 1), tanh = made_by(x, function, "Tanh", 1);
-    *bent = tanh != SIZE_MAX;
-    if (erf == SIZE_MAX && tanh == SIZE_MAX)
+    const size_t erf = made_by(x, function, "Erf", 1), hyperbolic = made_by(x, function, "Tanh", 1);
+    *by_tanh = hyperbolic != SIZE_MAX;
+    if (erf == SIZE_MAX && hyperbolic == SIZE_MAX)
         return SIZE_MAX;
     take(group, add);
-    take(group, *bent ? tanh : erf);
-    if (*bent)
-        return read_bent(x, value_at(x, tanh, 0), group);
+    take(group, *by_tanh ? hyperbolic : erf);
+    if (*by_tanh)
+        return read_inside_tanh(x, value_at(x, hyperbolic, 0), group);
     const size_t div = maker_of(x, erf, 0, "Div", 1), mul = maker_of(x, erf, 0, "Mul", 1);
     double number;
     take(group, div != SIZE_MAX ? div : mul);
@@ -209,8 +209,8 @@ static bool find_gelu(struct ls_importer *x, size_t last)
     find_factors(x, last, &group, factors, &count);
     for (size_t i = 0; count == 3 && i < 3; i++) {
         struct group all = group;
-        bool bent;
-        const size_t in = read_normal(x, factors[i], &all, &bent);
+        bool by_tanh;
+        const size_t in = read_normal(x, factors[i], &all, &by_tanh);
         const size_t p = factors[(i + 1) % 3], q = factors[(i + 2) % 3];
         const size_t half = p == in ? q : p;
         double number;
@@ -218,7 +218,7 @@ static bool find_gelu(struct ls_importer *x, size_t last)
             !is_near(number, 0.5))
             continue;
         use(x, &all, last,
-            (struct ls_onnx_plan){.fate = bent ? LS_ONNX_GELU_TANH : LS_ONNX_GELU, .in = in});
+            (struct ls_onnx_plan){.fate = by_tanh ? LS_ONNX_GELU_TANH : LS_ONNX_GELU, .in = in});
         return true;
     }
     return false;

@@ -92,7 +92,7 @@ static bool hides(struct ls_importer *x, struct ls_onnx_value *value)
     if (value == NULL || !value->constant || ls_shape_size(&value->shape) != 1 ||
         ls_import_numbers_of(x, value) != 0)
         return false;
-    return (value->integers ? (double)value->wholes[0] : (double)value->reals[0]) <= -1e4;
+    return ls_import_number_at(value, 0) <= LS_MASK_HIDDEN;
 }
 
 static int choose(struct ls_importer *x, bool *done)

@@ -103,8 +103,13 @@ int ls_import_number(struct ls_importer *x, const char *name, int index, double 
         return x->status;
     if (ls_shape_size(&value->shape) != 1)
         return ls_import_cannot(x, NULL, "input %d is not one number", index);
-    *out = value->integers ? (double)value->wholes[0] : (double)value->reals[0];
+    *out = ls_import_number_at(value, 0);
     return 0;
+}
+
+double ls_import_number_at(const struct ls_onnx_value *value, int64_t i)
+{
+    return value->integers ? (double)value->wholes[i] : (double)value->reals[i];
 }
 
 int ls_import_axis(struct ls_importer *x, int64_t axis, int rank)

@@ -126,6 +126,8 @@ struct ls_onnx_value *ls_import_constant(struct ls_importer *x, int index);
 /* Reads the numbers of a constant; as fp32 numbers, whatever they are. */
 int ls_import_numbers_of(struct ls_importer *x, struct ls_onnx_value *value);
 const float *ls_import_reals_of(struct ls_importer *x, struct ls_onnx_value *value);
+/* Number `i` of a constant whose numbers have been read. */
+double ls_import_number_at(const struct ls_onnx_value *value, int64_t i);
 /* New numbers of the arena's; NULL after a failure. */
 float *ls_import_new_reals(struct ls_importer *x, int64_t count);
 
@@ -147,14 +149,14 @@ const char *ls_import_layer(struct ls_importer *x, const char *type, const char 
 /* The same with several tops. */
 int ls_import_layer_tops(struct ls_importer *x, const char *type, const char *bottom, size_t count,
                          const char **tops, const char *parameters);
-/* A learned constant [N or 1, rows, width] that stands before or behind `like`, for each sample. */
-const char *ls_import_repeated(struct ls_importer *x, struct ls_onnx_value *value, const char *like,
-                               const struct ls_shape *shape);
 /* The same with several bottoms; returns its name, or NULL. */
 const char *ls_import_layer_many(struct ls_importer *x, const char *type,
                                  const char *const *bottoms, size_t bottom_count, const char **tops,
                                  size_t count, const char *fields);
-/* Adds a weight of that layer. */
+/* A learned constant [N or 1, rows, width] that stands before or behind `like`, for each sample. */
+const char *ls_import_repeated(struct ls_importer *x, struct ls_onnx_value *value, const char *like,
+                               const struct ls_shape *shape);
+/* Adds a weight of a layer. */
 int ls_import_weight(struct ls_importer *x, const char *layer, const char *blob, const char *from,
                      const struct ls_shape *shape, const float *numbers);
 /* The next layer is called as this weight is, without ".weight". */
@@ -174,6 +176,9 @@ const char *ls_import_permuted(struct ls_importer *x, const char *top, const int
 /* The part of a blob from `begin` to `end` along an axis. */
 const char *ls_import_part(struct ls_importer *x, const struct ls_onnx_value *in, int axis,
                            int64_t begin, int64_t end);
+/* Where a slice begins or ends along an axis: a number below 0 counts from the end, and what lies
+ * outside becomes the nearest place; -1 is in front of the first one, for steps backwards. */
+int64_t ls_import_bound(int64_t number, int64_t extent, bool forward);
 /* What lies at these places along an axis behind that of the samples. */
 const char *ls_import_places(struct ls_importer *x, const char *top, int axis,
                              const int64_t *places, int64_t count);

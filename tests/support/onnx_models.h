@@ -89,6 +89,16 @@ static inline void number(struct model *m, const char *name, float value)
     weight(m, name, &(struct ls_shape){0}, value);
 }
 
+static inline void integers(struct model *m, const char *name, size_t count, const int64_t *values)
+{
+    int64_t *own = ls_arena_alloc(m->arena, count + 1, sizeof *own); /* the tensor refers to them */
+    memcpy(own, values, count * sizeof *own);
+    m->graph->initializer[m->graph->n_initializer++] =
+        ls_onnx_new_integers(m->arena, name, own, count);
+}
+#define INTEGERS(m, name, ...)                                                                     \
+    integers(m, name, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
+
 static inline char **words(struct model *m, const char *text, size_t *count)
 {
     char **list = ls_arena_alloc(m->arena, TEST_MODEL_MOST, sizeof *list);

@@ -7,16 +7,6 @@
 
 enum { PLACES = 4, HEADS = 2, DEPTH = 3, WIDTH = HEADS * DEPTH };
 
-static void integers(struct model *m, const char *name, size_t count, const int64_t *values)
-{
-    int64_t *own = ls_arena_alloc(m->arena, count, sizeof *own); /* the tensor refers to them */
-    memcpy(own, values, count * sizeof *own);
-    m->graph->initializer[m->graph->n_initializer++] =
-        ls_onnx_new_integers(m->arena, name, own, count);
-}
-#define INTEGERS(m, name, ...)                                                                     \
-    integers(m, name, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
-
 static void permute(struct model *m, const char *in, const char *out, size_t rank,
                     const int64_t *order)
 {

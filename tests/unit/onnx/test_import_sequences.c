@@ -6,16 +6,6 @@
 
 enum { T = 4, N = 2, I = 3, H = 2 };
 
-static void whole(struct model *m, const char *name, size_t count, const int64_t *values)
-{
-    int64_t *own = ls_arena_alloc(m->arena, count + 1, sizeof *own);
-    memcpy(own, values, count * sizeof *own);
-    m->graph->initializer[m->graph->n_initializer++] =
-        ls_onnx_new_integers(m->arena, name, own, count);
-}
-#define WHOLE(m, name, ...)                                                                        \
-    whole(m, name, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
-
 /* A layer of `parts` gates that reads x [T, N, I] itself. */
 static struct model cells(const char *type, int64_t parts, const char *in)
 {
@@ -24,7 +14,7 @@ static struct model cells(const char *type, int64_t parts, const char *in)
     weight(&m, "w", SHAPE(1, parts * H, I), 0);
     weight(&m, "r", SHAPE(1, parts * H, H), 100);
     weight(&m, "b", SHAPE(1, 2 * parts * H), 0);
-    WHOLE(&m, "one", 1);
+    INTEGERS(&m, "one", 1);
     node(&m, type, in, "all");
     set_integer(&m, "hidden_size", H);
     return m;
@@ -83,7 +73,7 @@ static void what_recurrent_layers_cannot(void **state)
     output(&m, "all");
     FAILS(&m, LOCKSTEP_DEFINITION, "weights do not fit");
     m = cells("LSTM", 4, "x w r b lengths");
-    WHOLE(&m, "lengths", T, T - 1);
+    INTEGERS(&m, "lengths", T, T - 1);
     output(&m, "all");
     FAILS(&m, LOCKSTEP_DEFINITION, "different lengths");
 }
@@ -93,12 +83,12 @@ static struct model part(const char *type, const char *in)
 {
     struct model m = begin(17);
     input(&m, "x", SHAPE(2, 6, 5));
-    WHOLE(&m, "zero", 0);
-    WHOLE(&m, "one", 1);
-    WHOLE(&m, "two", 2);
-    WHOLE(&m, "six", 6);
-    WHOLE(&m, "some", 5, -6, 1, 1);
-    WHOLE(&m, "pads", 0, -1, 2, 0, 0, -1);
+    INTEGERS(&m, "zero", 0);
+    INTEGERS(&m, "one", 1);
+    INTEGERS(&m, "two", 2);
+    INTEGERS(&m, "six", 6);
+    INTEGERS(&m, "some", 5, -6, 1, 1);
+    INTEGERS(&m, "pads", 0, -1, 2, 0, 0, -1);
     node(&m, type, in, "y");
     output(&m, "y");
     return m;

@@ -110,10 +110,8 @@ static struct model resizing(const char *mode, const char *place, int64_t height
 {
     struct model m = begin(17);
     input(&m, "x", SHAPE(2, 3, 4, 5));
-    int64_t *size = ls_arena_alloc(m.arena, 4, sizeof *size);
-    memcpy(size, (int64_t[]){2, 3, height, width}, 4 * sizeof *size);
-    m.graph->initializer[m.graph->n_initializer++] = ls_onnx_new_integers(m.arena, "size", size, 4);
-    m.graph->initializer[m.graph->n_initializer++] = ls_onnx_new_integers(m.arena, "none", size, 0);
+    INTEGERS(&m, "size", 2, 3, height, width);
+    integers(&m, "none", 0, &height); /* no numbers */
     node(&m, "Resize", "x none none size", "y");
     set_text(&m, "mode", mode);
     set_text(&m, "coordinate_transformation_mode", place);
