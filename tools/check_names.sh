@@ -11,7 +11,7 @@
 #  * sizeof(float) outside of devices: how large an element is says its type (ls_layout_bytes,
 #    ls_dtype_size); an array of the host's own is sized by its element, `n * sizeof *array`.
 #  * The words that docs/glossary.md has given up do not come back: not in src/ and include/, nor in tests,
-#    benchmarks and examples.
+#    benchmarks, examples and the Python package.
 #  * What trainings write (weights, states, logs, pages) is committed below tests/ alone, where a test
 #    reads it.
 # SPDX-License-Identifier: BSD-2-Clause
@@ -72,7 +72,8 @@ found=$(
         sed -E 's/^([^:]+:[0-9]+):.*/\1: sizeof(float): an element is as large as its type says/' || true
     # ---- Words ----
     words='travels?|couriers?|parcels?|peers|tickets?|gauged?|stopwatch|feeds?|nobody|whoever|somebody|everybody'
-    grep -rniwE "$words" src include tests bench examples --include='*.[ch]' --include='*.sh' |
+    grep -rniwE "$words" src include tests bench examples python \
+        --include='*.[ch]' --include='*.sh' --include='*.py' |
         grep -vE '^(src/observe/metrics.c|tests/unit/observe/test_metrics.c):.*gauge' | # a type of Prometheus
         sed -E 's/^([^:]+:[0-9]+):.*/\1: a word that docs\/glossary.md has given up/' || true
     # ---- What trainings write ----

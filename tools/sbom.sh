@@ -4,7 +4,7 @@
 # Each is told by the package that its file is of, in a Debian; elsewhere by the version in its file's
 # name. The same build on the same system gives the same bytes: neither a time nor a random number is in it.
 #
-# A library without a line below is an error: whoever links it looks up its licence.
+# A library without a line below is an error: its licence must be looked up.
 # SPDX-License-Identifier: BSD-2-Clause
 set -euo pipefail
 export LC_ALL=C

@@ -30,8 +30,8 @@ struct lockstep_point {
  * what it computed a second time stands in place of the first. */
 struct lockstep_series {
     const char *name; /* "loss", "learning_rate", "samples_per_second", "penalty", "weight_norm",
-                         "gradient_norm", "update_norm", and outputs: "test/accuracy", "test
-                         1/loss", "train/accuracy", "test/recall[3]" */
+                         "gradient_norm", "update_norm"; and outputs: "test/accuracy",
+                         "test 1/loss", "train/accuracy", "test/recall[3]" */
     const struct lockstep_point *points;
     size_t count;
 };

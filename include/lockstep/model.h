@@ -196,14 +196,17 @@ LOCKSTEP_API int lockstep_model_finds_boxes(const struct lockstep_model *model);
  * most, by half of what both cover at least, belongs to none with a higher score; difficult true
  * boxes need not be found. `worst` samples are kept. True boxes are rows of 8 numbers in the second
  * tensor of each sample (docs/caffe.md, "Boxes"). What is returned belongs to the model until its
- * next call. */
+ * next call. LOCKSTEP_DEFINITION where the net predicts no boxes or has no data, LOCKSTEP_USAGE for
+ * samples below 0, more than 1000 of the worst, or a score that is no number. */
 LOCKSTEP_API int lockstep_model_find_boxes(struct lockstep_model *model, int64_t samples,
                                            size_t worst, double score,
                                            const struct lockstep_found_boxes **found,
                                            struct lockstep_error *error);
 /* The index-th sample of the test phase's data as the net gets it, which boxes are parts of: as
  * lockstep_model_predict_sample has it, but behind crops and resizing, with mean and scale undone.
- * Numbers that no pixels can be made of again lie from 0 (the least) to 255. */
+ * Numbers that no pixels can be made of again lie from 0 (the least) to 255. A call with `pixels`
+ * NULL says how many there are. LOCKSTEP_USAGE where there is no such sample, or no picture in it.
+ */
 LOCKSTEP_API int lockstep_model_sample_picture(struct lockstep_model *model, int64_t index,
                                                int64_t shape[3], float *pixels,
                                                struct lockstep_error *error);

@@ -29,6 +29,6 @@ def default_workers() -> int:
 
 
 __all__ = ["Arrays", "Blob", "DataError", "DefinitionError", "DifferentError", "DivergedError",
-           "InternalError", "Job", "LockstepError", "LostError", "Net", "Problem", "ResourceError", "Result",
-           "Solver", "StoppedError", "Tensor", "TestResult", "Trainer", "UsageError", "WeightsError",
-           "build_info", "default_workers", "errors", "events", "job", "structure", "train"]
+           "InternalError", "Job", "LockstepError", "LostError", "Net", "Problem", "ResourceError",
+           "Result", "Solver", "StoppedError", "Tensor", "TestResult", "Trainer", "UsageError",
+           "WeightsError", "build_info", "default_workers", "errors", "events", "job", "structure", "train"]

@@ -45,7 +45,8 @@ _DLManagedTensor._fields_ = [("dl_tensor", _DLTensor), ("manager_ctx", ctypes.c_
                              ("deleter", _Deleter)]
 _Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _NAME = b"dltensor"  # lives as long as every capsule
-_lent: Dict[int, Any] = {}  # by address of the managed tensor: what must live until its taker lets go
+# By address of the managed tensor: what must live until its taker lets go.
+_lent: Dict[int, Any] = {}
 
 
 def _delete_lent(managed: Any) -> None:
@@ -53,7 +54,7 @@ def _delete_lent(managed: Any) -> None:
 
 
 def _destroy_capsule(capsule: int) -> None:
-    """Of a capsule that nobody has taken (a taker renames it)."""
+    """Of a capsule that was not taken (a taker renames it)."""
     api = ctypes.pythonapi
     valid = api.PyCapsule_IsValid
     valid.restype, valid.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)

@@ -134,10 +134,9 @@ class Trainer:
     be written any more is a RuntimeWarning, and the training goes on.
 
     blobs: what the train net computes can be looked at (blobs, blob_gradients); data_gradients:
-    that includes gradients of the data. job: the Job that
-    this process is a rank of; True: that of mpirun, where it has started the process; None: the
-    process trains alone. The other options are those of struct lockstep_train_options in
-    lockstep/train.h.
+    that includes gradients of the data. job: the Job that this process is a rank of; True: that of
+    mpirun, where it has started the process; None: the process trains alone. The other options are
+    those of struct lockstep_train_options in lockstep/train.h.
 
     One thread at a time uses a trainer; other threads of the program go on meanwhile."""
 

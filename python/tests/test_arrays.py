@@ -67,7 +67,7 @@ class Views(unittest.TestCase):
         del view, tensor
         gc.collect()
         self.assertFalse(arrays._lent)
-        Tensor((1,)).__dlpack__()  # that nobody takes
+        Tensor((1,)).__dlpack__()  # which is not taken
         gc.collect()
         self.assertFalse(arrays._lent)
         with self.assertRaises(BufferError):

@@ -3,7 +3,7 @@ SPDX-License-Identifier: BSD-2-Clause"""
 import unittest
 
 import lockstep
-from support import NET, SOLVER, Case
+from support import NET, Case
 
 try:
     import numpy

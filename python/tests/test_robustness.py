@@ -12,7 +12,7 @@ import unittest
 import lockstep
 from lockstep import _declarations as c
 from lockstep._library import library
-from support import NET, SOLVER, Case, sha256
+from support import NET, Case, sha256
 
 try:
     import numpy
@@ -177,7 +177,7 @@ class Null(Case):
             library.lockstep_error_free(error)
             self.assertEqual((status, made.value), (2, None), name + ": " + text)
             self.assertRegex(text, "NULL", name)
-            # Nobody has to take the error.
+            # A caller need not take the error.
             self.assertEqual(getattr(library, "lockstep_" + name)(
                 *[ctypes.byref(a) if isinstance(a, ctypes.Structure) else a for a in arguments],
                 None), 2)

@@ -315,9 +315,9 @@ int lockstep_model_find_boxes(struct lockstep_model *model, int64_t samples, siz
     *found = NULL;
     if (samples < 0 || worst > WORST_MOST || isnan(score))
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL,
-                       "boxes cannot be looked for in %lld samples, or %zu of the worst be kept: "
-                       "at most %d; and the score is a number",
-                       (long long)samples, worst, WORST_MOST);
+                       "boxes are looked for in 0 (all) or more samples, not %lld; of the worst at "
+                       "most %d are kept, not %zu; and the score is a number",
+                       (long long)samples, WORST_MOST, worst);
     LS_TRY(check(model, inner));
     const int64_t all = lockstep_model_sample_count(model);
     struct ls_found_boxes *made = ls_alloc(1, sizeof *made);

@@ -85,7 +85,8 @@ static void describe_pictures(FILE *out, const char *before, const struct ls_ini
         fprintf(out, "%sclass balance: %lld records (class %d) to %lld (class %d)\n", before,
                 (long long)facts->class_records[least], least,
                 (long long)facts->class_records[largest], largest);
-    fprintf(out, "%swho always says class %d is right in %.1f %%\n", before, largest, part);
+    fprintf(out, "%sa net that always says class %d has an accuracy of %.1f %%\n", before, largest,
+            part);
     if (facts->class_records[largest] > 3 * facts->class_records[least])
         fprintf(out,
                 "%sthe classes are unequal: accuracy says little of the rare ones;\n"

@@ -149,8 +149,8 @@ static void put_advice(const unsigned *in, size_t count)
         all |= in[i];
     puts("\n* as the definition has it, with as many workers as there are. samples/s is the median "
          "of the turns,\n  'of best' its part of the fastest row's, 'spread' the part of it by "
-         "which "
-         "the turns differ. The\n  bars end at the fastest turn, '|' is the median, '=' up to the "
+         "which the turns differ. The\n  bars end at the fastest turn, '|' is the median, '=' up "
+         "to the "
          "slowest turn.");
     if ((all & (1U << LS_CLI_MICRO_BATCH | 1U << LS_CLI_BATCH)) != 0)
         puts("batch_size and micro_batch are part of the definition: another one trains other "

@@ -142,8 +142,7 @@ static int step_diverged(struct ls_pass *pass, size_t unit, int64_t iteration, c
     pass->diverged = unit;
     int status = ls_fail(
         error, LOCKSTEP_DIVERGED, place, "a lower base_lr, warm-up or clip_gradients may help",
-        "iteration %lld: %s is not finite, first in the micro-batch of samples %lld to "
-        "%lld",
+        "iteration %lld: %s is not finite, first in the micro-batch of samples %lld to %lld",
         (long long)iteration, what, (long long)range->ordinal,
         (long long)(range->ordinal + range->count - 1));
     return ls_comm_common(pass->engine->comm, status);

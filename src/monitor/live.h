@@ -32,9 +32,10 @@ struct ls_live {
 };
 
 /* Composes the line, at most `width` columns of ASCII, in `out` of `size` bytes:
- *     [=====>     ]  1234/10000  12%  loss 0.0123  1:23 left  accuracy 0.982  8123 samples/s  lr
- * 0.01 What does not fit gets shorter or is left out, beginning with what matters least; the bar
- * takes what remains. */
+ *     [=====>     ]  1234/10000  12%  loss 0.0123  1:23 left  accuracy 0.982  8123 samples/s
+ *
+ * and the learning rate, "lr 0.01". What does not fit gets shorter or is left out, beginning with
+ * what matters least; the bar takes what remains. */
 void ls_live_compose(const struct ls_live *live, int width, char *out, size_t size);
 
 /* Composes a line about `done` of `all` things, which took `seconds`, as above:

@@ -144,7 +144,8 @@ static void take_test(struct event *event)
     take_outputs(event, before);
 }
 
-/* How a parameter lies over time; NULL: it is one of those that there is no room for. */
+/* The distributions of a parameter over time; NULL: it is one of those that there is no room for.
+ */
 static struct ls_log_spread *spread_of(struct event *event, const char *name)
 {
     struct lockstep_log *log = event->log;

@@ -1,4 +1,4 @@
-/* How the weights and the gradient of a parameter lie. See report/spread.h.
+/* Distributions of weights and gradients. See report/spread.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "report/spread.h"
 
@@ -45,8 +45,8 @@ static bool read_histogram(struct ls_spread *to, const struct ls_json_tree *tree
     return all > 0 && isfinite(all) && isfinite(to->edge[to->bins] - to->edge[0]);
 }
 
-/* Where so large a part of all numbers is below; within a bin they are taken to lie evenly. */
-static double place_of(const struct ls_spread *spread, double part)
+/* The number below which this part of all numbers is; within a bin they are taken to lie evenly. */
+static double quantile_of(const struct ls_spread *spread, double part)
 {
     double all = 0, below = 0;
     for (int i = 0; i < spread->bins; i++)
@@ -79,7 +79,7 @@ static void add_moment(struct ls_spread *spread, int64_t iteration)
     struct ls_spread_moment *moment = &spread->moment[spread->moments++];
     moment->iteration = iteration;
     for (int p = 0; p < LS_SPREAD_PARTS; p++)
-        moment->at[p] = place_of(spread, ls_spread_part[p]);
+        moment->at[p] = quantile_of(spread, ls_spread_part[p]);
     spread->seen++;
 }
 

@@ -1,5 +1,5 @@
-/* How the weights and the gradient of a parameter lie, at the last display and over time, from the
- * histograms of "statistics" events; in bounded memory.
+/* The distribution of the weights and of the gradient of a parameter, at the last display (a
+ * histogram) and over time (quantiles), from "statistics" events; in bounded memory.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_REPORT_SPREAD_H
 #define LS_REPORT_SPREAD_H
@@ -12,11 +12,11 @@
 enum {
     LS_SPREAD_BINS = 64,     /* of a histogram; one with more is left out */
     LS_SPREAD_TIMES = 48,    /* of displays; of more every second, fourth, ... is kept */
-    LS_SPREAD_PARTS = 7,     /* numbers that say how a histogram lies: see ls_spread_part */
+    LS_SPREAD_PARTS = 7,     /* quantiles of a histogram: see ls_spread_part */
     LS_SPREADS_OF_A_LOG = 96 /* parameters */
 };
 
-/* Which part of all numbers is below each of the seven: 0, 0.05, 0.25, 0.5, 0.75, 0.95, 1. */
+/* Which part of all numbers is below each of the quantiles: 0, 0.05, 0.25, 0.5, 0.75, 0.95, 1. */
 extern const double ls_spread_part[LS_SPREAD_PARTS];
 
 struct ls_spread_moment {

@@ -1,4 +1,4 @@
-/* How weights and gradients lie, as small drawings. See report/page.h.
+/* Distributions of weights and gradients, as small drawings. See report/page.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
 #include <math.h>

@@ -39,8 +39,7 @@ static void report_sync_points(struct ls_trainer *trainer)
     size_t points = ls_net_first_plan(trainer->train)->sync_cuts;
     if (points > 0)
         SAY("Sync points inside the net: %zu (there the micro-batches of a batch wait for each "
-            "other, "
-            "and merge their batch statistics)",
+            "other, and merge their batch statistics)",
             points);
 }
 

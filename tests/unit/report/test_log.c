@@ -60,7 +60,6 @@ static void test_events(void **state)
     ls_log_free(log);
 }
 
-/* What a resumed run computes again takes the place of what there was. */
 static void last_is(const struct lockstep_log *log, int64_t iteration, double loss)
 {
     const struct ls_series *series = ls_log_find(log, "loss");
@@ -88,6 +87,7 @@ static void test_last(void **state)
     ls_log_free(log);
 }
 
+/* What a resumed run computes again takes the place of what there was. */
 static void test_resume(void **state)
 {
     (void)state;

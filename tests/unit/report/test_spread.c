@@ -1,4 +1,4 @@
-/* How weights and gradients lie: histograms of logs, and what a page draws of them.
+/* Distributions of weights and gradients: histograms of logs, and what a page draws of them.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 #include <stdio.h>
