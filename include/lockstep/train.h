@@ -127,6 +127,7 @@ LOCKSTEP_API int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int
                                            const struct lockstep_output **outputs, size_t *count,
                                            struct lockstep_error *error);
 
+/* How many test nets the solver has. */
 LOCKSTEP_API size_t lockstep_trainer_test_count(const struct lockstep_trainer *trainer);
 
 /* Writes a snapshot to `path` (NULL: "<prefix>_iter_<N>.safetensors"). */

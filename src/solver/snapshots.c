@@ -167,6 +167,7 @@ static void say_of(struct ls_snapshots *snapshots, enum lockstep_event_kind kind
     trainer->iteration = now;
 }
 
+/* Readers of logs know the file by this sentence (take_file in report/events.c). */
 static void say_best(struct ls_snapshots *snapshots, double score)
 {
     const struct ls_trainer *trainer = snapshots->trainer;

@@ -20,7 +20,7 @@ run() {
 # ---- From the best one ----------------------------------------------------------------------------
 small_solver 'test_interval: 10 test_iter: 0 snapshot_best: "loss"' |
     sed 's/max_iter: 20/max_iter: 40/' >solver.prototxt
-run 0 'Best loss so far: .*kept as a_best.safetensors' -- --snapshot-prefix a
+run 0 'Best loss so far: .*kept as a_best.safetensors' -- --snapshot-prefix a --log-json a.json
 cmp a_best.safetensors a_iter_40.safetensors || fail "the best one is not the last one"
 # Under another prefix; copied alone; another snapshot than the best one.
 mkdir copy
@@ -34,6 +34,9 @@ for prefix in b c d e; do
 done
 # Under its own prefix, when its number is gone.
 rm a_iter_40.safetensors
+# A report finds it by the log.
+expect 0 '!goes without' -- "$LOCKSTEP" report a.json -o a.html --model net.prototxt
+grep -q 'what they were taken for' a.html || fail "the report does not know the best snapshot"
 run 0 'Resuming from a_best.safetensors, iteration 40' 'kept as a_best' -- --snapshot-prefix a \
     --resume a_best.safetensors
 cmp a_iter_40.safetensors b_iter_40.safetensors || fail "from the best one: other bytes"
