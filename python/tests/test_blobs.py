@@ -3,7 +3,7 @@ SPDX-License-Identifier: BSD-2-Clause"""
 import unittest
 
 import lockstep
-from support import NET, Case
+from support import NET, Case, sha256
 
 try:
     import numpy
@@ -47,6 +47,7 @@ class Blobs(Case):
         with lockstep.Trainer("solver.prototxt", workers=2) as plain:
             plain.step(4)
             wanted = plain.hash()
+            plain.snapshot("plain.safetensors")
             with self.assertRaises(KeyError):
                 plain.blobs["ip"]
             with self.assertRaises(lockstep.UsageError):
@@ -63,6 +64,8 @@ class Blobs(Case):
                 first = first if first is not None else trainer.blobs["data"]
             self.assertFalse((first == trainer.blobs["data"]).all())
             self.assertEqual(trainer.hash(), wanted)
+            trainer.snapshot("watched.safetensors")
+        self.assertEqual(sha256("watched.safetensors"), sha256("plain.safetensors"))
 
     def test_gradients_of_data(self):
         """Through a net of one layer, and by finite differences through two."""

@@ -71,6 +71,14 @@ static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
     return 0;
 }
 
+/* No weight depends on gradients of data: so neither the layouts of parameters, which the first
+ * plans have chosen, nor the environment, which snapshots hold, may depend on them. */
+static int add_data_gradients(struct ls_trainer *trainer, struct ls_error *error)
+{
+    LS_TRY(ls_training_plan_add_data_gradients(trainer, error));
+    return ls_fit_trainer(trainer, trainer->memory, error);
+}
+
 static int create(struct ls_trainer *trainer, const struct lockstep_train_options *options,
                   struct ls_error *error)
 {
@@ -88,6 +96,8 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
     LS_TRY(ls_training_plan_open_nets(trainer, error));
     LS_TRY(ls_fit_trainer(trainer, (size_t)options->memory, error));
     LS_TRY(ls_environment_make(trainer, error));
+    if (trainer->keeps_blobs && trainer->finds_data_gradients)
+        LS_TRY(add_data_gradients(trainer, error));
     LS_TRY(init_schedule(trainer, error));
     LS_TRY(create_store(trainer, error));
     LS_TRY(bind(trainer, error));

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "engine/plans.h"
 #include "graph/build.h"
 #include "ops/devices.h"
 #include "schema/upgrade.h"
@@ -38,7 +39,6 @@ static int open_train_net(struct ls_trainer *trainer, struct ls_error *error)
     if (trainer->keeps_blobs) {
         trainer->watched = trainer->definition->train;
         trainer->watched.debug_info = true;
-        trainer->watched.data_gradients = trainer->finds_data_gradients;
         options.definition = &trainer->watched;
     }
     options.phase = LOCKSTEP__PHASE__TRAIN;
@@ -169,6 +169,12 @@ int ls_training_plan_open_nets(struct ls_trainer *trainer, struct ls_error *erro
     LS_TRY(ls_trainer_check_training(trainer, error));
     return ls_groups_create(trainer->definition, trainer->parameters, trainer->train_parameters,
                             &trainer->groups, error);
+}
+
+int ls_training_plan_add_data_gradients(struct ls_trainer *trainer, struct ls_error *error)
+{
+    trainer->watched.data_gradients = true;
+    return ls_plans_limit(trainer->train, trainer->train->options.activation_bytes, error);
 }
 
 /* ---- Plans ----------------------------------------------------------------------------------- */

@@ -14,6 +14,8 @@ struct ls_trainer *ls_training_plan_new(const struct ls_solver_definition *defin
 void ls_training_plan_free(struct ls_trainer *trainer);
 /* Opens the nets and checks them; nothing that is large is allocated. */
 int ls_training_plan_open_nets(struct ls_trainer *trainer, struct ls_error *error);
+/* Plans the train net, whose blobs are kept, anew: with gradients of its data. */
+int ls_training_plan_add_data_gradients(struct ls_trainer *trainer, struct ls_error *error);
 
 /* A plan. micro_batch 0: the definition's. */
 int ls_training_plan_create(const struct ls_solver_definition *definition,
