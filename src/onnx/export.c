@@ -149,7 +149,7 @@ static void add_outputs(struct ls_exporter *x)
         int64_t dims[LS_RANK_MAX];
         ls_onnx_dims(x, value, dims);
         ls_onnx_add_output(x->writer, x->names[value->index], type_of(value), dims,
-                           value->shape.rank, value->rows);
+                           value->shape.rank, value->selected != NULL ? 0 : value->rows);
     }
 }
 
@@ -179,6 +179,28 @@ static void preprocess(struct ls_exporter *x)
 
 /* ---- The walk -------------------------------------------------------------------------------- */
 
+/* Why an op is refused. */
+static const char *reason_of(enum ls_op_kind kind)
+{
+    switch (kind) {
+    case LS_OP_DETECTION_OUTPUT:
+    case LS_OP_YOLO_OUTPUT:
+    case LS_OP_PROPOSAL:
+        return "NonMaxSuppression lists places of boxes, so many of each class, and not rows of a "
+               "fixed number with the best boxes first";
+    case LS_OP_REGION_AVERAGE:
+        return "no operator averages bins with rounded edges, each in planes of its own";
+    case LS_OP_HARDEST_REGIONS:
+    case LS_OP_SOFTMAX_EACH:
+    case LS_OP_SMOOTH_L1_EACH:
+        return "it is a part of losses, for training alone";
+    case LS_OP_PLUGIN:
+        return "what a plugin computes its own code alone knows";
+    default:
+        return ls_op_kind_name(kind);
+    }
+}
+
 static void export_op(struct ls_exporter *x, const struct ls_op *op)
 {
     const ls_onnx_exporter exporter = find_exporter(op->kind);
@@ -188,9 +210,8 @@ static void export_op(struct ls_exporter *x, const struct ls_op *op)
         exporter(x, op);
     else
         ls_onnx_refuse(x, "name a blob in front of it as the output: --blob",
-                       "a layer of type %s has no equivalent in ONNX (%s)",
-                       op->layer != NULL ? op->layer->type->type : "none",
-                       ls_op_kind_name(op->kind));
+                       "a layer of type %s has no equivalent in ONNX: %s",
+                       op->layer != NULL ? op->layer->type->type : "none", reason_of(op->kind));
 }
 
 static bool is_folded(const struct ls_exporter *x, const struct ls_op *op)

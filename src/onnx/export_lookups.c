@@ -131,6 +131,29 @@ static void pick(struct ls_exporter *x, const struct ls_op *op)
     ls_onnx_set_int(x->writer, "axis", 0);
 }
 
+/* Which rows there are, as booleans for Compress. Of rows that were left out before, both the
+ * selector and what it selects from have none in the model. */
+static void select_rows(struct ls_exporter *x, const struct ls_op *op)
+{
+    const char *numbers = ls_onnx_as_floats(x, op->input[0]);
+    if (op->input[0]->shape.rank > 1)
+        numbers = ls_onnx_reshape(x, numbers, NULL, (int64_t[]){-1}, 1);
+    const char *none = LS_EMIT(x, "Equal", NULL, numbers, ls_onnx_number(x->writer, 0));
+    LS_EMIT(x, "Not", ls_onnx_out(x, 0), none);
+}
+
+/* Rows that are left out keep their places here, and in Caffe and the model they do not. */
+static void filter(struct ls_exporter *x, const struct ls_op *op)
+{
+    const struct ls_value *in = op->input[0], *selected = ls_onnx_has(op, 1) ? op->input[1] : NULL;
+    if (selected == NULL || in->selected == selected) {
+        ls_onnx_same(x, ls_onnx_in(x, 0), op->output[0]);
+        return;
+    }
+    LS_EMIT(x, "Compress", ls_onnx_out(x, 0), ls_onnx_in(x, 0), ls_onnx_in(x, 1));
+    ls_onnx_set_int(x->writer, "axis", 0);
+}
+
 /* Where the segment of each place begins: of all places up to it the last one at which the segment
  * is another than in front, which is a maximum over a triangle. */
 static const char *begins(struct ls_exporter *x, const struct ls_value *segments, int64_t places)
@@ -171,6 +194,7 @@ static void positions(struct ls_exporter *x, const struct ls_op *op)
 }
 
 const ls_onnx_exporter ls_onnx_lookups[LS_OP_KINDS] = {
-    [LS_OP_EMBED] = embed, [LS_OP_EMBED_BAG] = embed_bag, [LS_OP_GATHER] = gather,
-    [LS_OP_PICK] = pick,   [LS_OP_POSITIONS] = positions,
+    [LS_OP_EMBED] = embed,   [LS_OP_EMBED_BAG] = embed_bag, [LS_OP_GATHER] = gather,
+    [LS_OP_PICK] = pick,     [LS_OP_POSITIONS] = positions, [LS_OP_SELECT] = select_rows,
+    [LS_OP_FILTER] = filter,
 };

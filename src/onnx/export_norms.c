@@ -45,8 +45,10 @@ static void batch_norm(struct ls_exporter *x, const struct ls_op *op)
     enum { MEAN = 1, VARIANCE, FACTOR, SCALE, BIAS };
     const struct ls_batch_norm_attr *attr = &op->attr.batch_norm;
     if (attr->moments >= 0 || !ls_onnx_has(op, MEAN)) {
-        ls_onnx_refuse(x, "use_global_stats: true",
-                       "it normalises by statistics of the batch, which no operator of ONNX does");
+        ls_onnx_refuse(
+            x, "use_global_stats: true",
+            "it normalises by statistics of the batch: what a sample gives would depend on those "
+            "that are run with it");
         return;
     }
     const int64_t channels = ls_shape_size(&op->input[MEAN]->shape);

@@ -70,8 +70,9 @@ void ls_onnx_dims(const struct ls_exporter *x, const struct ls_value *value,
     const int64_t batch = x->options->batch, samples = x->graph->samples;
     const int axis = value->sample_axis;
     memcpy(dims, value->shape.dim, LS_RANK_MAX * sizeof *dims);
-    if (axis >= 0 && dims[axis] == value->rows * samples && batch != samples)
-        dims[axis] = batch < 0 ? -1 : value->rows * batch;
+    if (axis >= 0 && dims[axis] == value->rows * samples &&
+        (batch != samples || value->selected != NULL))
+        dims[axis] = batch < 0 || value->selected != NULL ? -1 : value->rows * batch;
 }
 
 const char *ls_onnx_reshape(struct ls_exporter *x, const char *in, const char *out,
@@ -124,6 +125,11 @@ const char *ls_onnx_shape_of(struct ls_exporter *x, const struct ls_value *value
     ls_onnx_dims(x, value, dims);
     if (axis < 0 || dims[axis] >= 0)
         return ls_onnx_integers(x->writer, dims, (size_t)rank);
+    if (value->selected != NULL) {
+        ls_onnx_refuse(x, "name a blob in front of it as the output: --blob",
+                       "its size goes with the samples that a Filter layer leaves");
+        return "";
+    }
     if (x->anchor == NULL) {
         ls_onnx_refuse(x, "--batch 1, for example",
                        "its size goes with the batch, and the model has no input to see that by");

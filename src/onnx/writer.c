@@ -319,7 +319,9 @@ static Onnx__TensorShapeProto__Dimension *new_extent(struct ls_onnx_writer *writ
         dim->dim_value = extent;
     } else {
         char symbol[32] = "N";
-        if (rows != 1)
+        if (rows == 0)
+            snprintf(symbol, sizeof symbol, "selected");
+        else if (rows != 1)
             snprintf(symbol, sizeof symbol, "%lld*N", (long long)rows);
         dim->dim_param = copy(writer, symbol);
     }

@@ -163,6 +163,7 @@ static void what_has_no_equivalent_is_named(void **state)
     snprintf(text, sizeof text, "%s%s", tiny, layers);
     struct lockstep_model *model = load(text);
     refused(model, 0, 0, LOCKSTEP_DEFINITION, "bins: a layer of type PSROIPooling has no");
+    refused(model, 0, 0, LOCKSTEP_DEFINITION, "no operator averages bins with rounded edges");
     refused(model, 0, 0, LOCKSTEP_DEFINITION, "again: a layer of type PSROIPooling has no");
     refused(model, 0, 7, LOCKSTEP_USAGE, "mixes the samples of a batch");
     lockstep_model_free(model);
@@ -232,6 +233,45 @@ static void names_of_logits_are_free_ones(void **state)
     assert_same_model(loss, product);
 }
 
+/* ---- Samples that are left out --------------------------------------------------------------- */
+
+static const char filtered[] =
+    "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'fc'\n"
+    "  inner_product_param { num_output: 2 } }\n"
+    "layer { name: 'left' type: 'Filter' bottom: 'fc' bottom: 'label' top: 'left' }\n";
+
+static bool has_bytes(const char *bytes, size_t size, const char *text)
+{
+    for (size_t i = 0; i + strlen(text) <= size; i++)
+        if (memcmp(bytes + i, text, strlen(text)) == 0)
+            return true;
+    return false;
+}
+
+/* The output says that it has other samples than the input. */
+static void a_filter_compresses(void **state)
+{
+    (void)state;
+    char *bytes;
+    size_t size;
+    export_text(filtered, &bytes, &size);
+    assert_true(has_bytes(bytes, size, "Compress"));
+    assert_true(has_bytes(bytes, size, "selected"));
+    ls_free(bytes);
+}
+
+static void sizes_by_samples_that_are_left_are_refused(void **state)
+{
+    (void)state;
+    char text[2000];
+    snprintf(text, sizeof text, "%s%s%s", before_end, filtered,
+             "layer { name: 'place' type: 'Positions' bottom: 'left' top: 'place' }\n");
+    struct lockstep_model *model = load(text);
+    refused(model, 0, 0, LOCKSTEP_DEFINITION,
+            "place: its size goes with the samples that a Filter");
+    lockstep_model_free(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +281,8 @@ int main(void)
         cmocka_unit_test(what_has_no_equivalent_is_named),
         cmocka_unit_test(a_linear_loss_gives_its_logits),
         cmocka_unit_test(names_of_logits_are_free_ones),
+        cmocka_unit_test(a_filter_compresses),
+        cmocka_unit_test(sizes_by_samples_that_are_left_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
