@@ -46,7 +46,8 @@ LOCKSTEP_API void lockstep_model_options_init(struct lockstep_model_options *opt
 struct lockstep_model;
 
 /* `path` is a net prototxt (train-and-test or deploy form), or a solver's; `weights` a snapshot, a
- * safetensors file, a caffemodel or Caffe's HDF5 (several, separated by commas). */
+ * safetensors file, a caffemodel or Caffe's HDF5 (several, separated by commas). Where one of
+ * these, or `options`, is NULL, that is LOCKSTEP_USAGE. */
 LOCKSTEP_API int lockstep_model_load(const char *path, const char *weights,
                                      const struct lockstep_model_options *options,
                                      struct lockstep_model **model, struct lockstep_error *error);

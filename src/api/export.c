@@ -280,6 +280,8 @@ int lockstep_model_export_onnx(struct lockstep_model *model, const char *path,
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     struct lockstep_onnx_options mine;
+    LS_TRY(ls_api_require(model, "model", inner));
+    LS_TRY(ls_api_require(path, "path", inner));
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_onnx_options_init", inner));
     if (mine.opset == 0)
         mine.opset = LS_ONNX_OPSET_MAX;

@@ -195,6 +195,8 @@ int lockstep_import_onnx(const char *path, const char *prefix,
     struct ls_error *inner = ls_api_error(error);
     struct lockstep_import_options mine;
     struct ls_onnx_net net;
+    LS_TRY(ls_api_require(path, "path", inner));
+    LS_TRY(ls_api_require(prefix, "prefix", inner));
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_import_options_init", inner));
     LS_TRY(check_options(&mine, inner));
     LS_TRY(ls_file_check_prefix(prefix, inner));

@@ -474,6 +474,8 @@ int lockstep_model_save(struct lockstep_model *model, const char *path,
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
+    LS_TRY(ls_api_require(model, "model", inner));
+    LS_TRY(ls_api_require(path, "path", inner));
     enum ls_weights_format format = ls_weights_format(path);
     if (format == LS_WEIGHTS_CAFFEMODEL || format == LS_WEIGHTS_HDF5)
         return ls_save_caffemodel(model->engine, ls_net_graph(model->net), path, inner);
@@ -485,7 +487,10 @@ int lockstep_convert_weights(const char *from, const char *to,
                              struct lockstep_error *error)
 {
     LS_OWN_MODE;
-    return ls_weights_convert(from, to, NULL, tell, user, ls_api_error(error));
+    struct ls_error *inner = ls_api_error(error);
+    LS_TRY(ls_api_require(from, "from", inner));
+    LS_TRY(ls_api_require(to, "to", inner));
+    return ls_weights_convert(from, to, NULL, tell, user, inner);
 }
 
 int lockstep_convert_weight_names(const char *from, const char *to, const char *map,
@@ -493,5 +498,9 @@ int lockstep_convert_weight_names(const char *from, const char *to, const char *
                                   struct lockstep_error *error)
 {
     LS_OWN_MODE;
-    return ls_weights_convert_names(from, to, map, tell, user, ls_api_error(error));
+    struct ls_error *inner = ls_api_error(error);
+    LS_TRY(ls_api_require(from, "from", inner));
+    LS_TRY(ls_api_require(to, "to", inner));
+    LS_TRY(ls_api_require(map, "map", inner));
+    return ls_weights_convert_names(from, to, map, tell, user, inner);
 }

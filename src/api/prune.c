@@ -16,6 +16,8 @@ int lockstep_prune(const char *weights, const char *path,
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     struct lockstep_prune_options mine;
+    LS_TRY(ls_api_require(weights, "weights", inner));
+    LS_TRY(ls_api_require(path, "path", inner));
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_prune_options_init", inner));
     const struct ls_prune_request request = {.sparsity = mine.sparsity,
                                              .layers = mine.layers,

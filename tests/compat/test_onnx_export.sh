@@ -83,9 +83,9 @@ for batch in ("dynamic", "7"):
                         work + "/filter.safetensors", "-o", model, "--batch", batch], check=True,
                        stdout=subprocess.DEVNULL)
         onnx.checker.check_model(model, full_check=True)
-        session = onnxruntime.InferenceSession(model)
+        reader = onnxruntime.InferenceSession(model)
         feeds = {"data": x, "first": first, "second": second}
-        outs.append(session.run(["out"], {i.name: feeds[i.name] for i in session.get_inputs()})[0])
+        outs.append(reader.run(["out"], {i.name: feeds[i.name] for i in reader.get_inputs()})[0])
     kept = (first != 0) & (second[:, 0] != 0)
     assert len(outs[0]) == kept.sum() == 3, outs[0].shape
     assert np.abs(outs[0] - outs[1][kept]).max() < 1e-6

@@ -77,6 +77,59 @@ static void a_job_opens_with_the_options_of_an_older_version(void **state)
     assert_int_equal(lockstep_job_open(&options, &job, NULL), LOCKSTEP_USAGE);
 }
 
+/* ---- Arguments that are NULL ----------------------------------------------------------------- */
+
+static void names_argument(int status, struct lockstep_error *error, const char *words)
+{
+    assert_int_equal(status, LOCKSTEP_USAGE);
+    if (strstr(lockstep_error_text(error), words) == NULL)
+        fail_msg("'%s' does not say '%s'", lockstep_error_text(error), words);
+}
+
+static void a_model_needs_its_arguments(void **state)
+{
+    (void)state;
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_model_options options;
+    struct lockstep_model *model;
+    lockstep_model_options_init(&options);
+    names_argument(lockstep_model_load(NULL, "w", &options, &model, error), error,
+                   "the argument 'path' is NULL");
+    names_argument(lockstep_model_load("net", NULL, &options, &model, error), error,
+                   "the argument 'weights' is NULL");
+    names_argument(lockstep_model_load("net", "w", NULL, &model, error), error,
+                   "the options are NULL: lockstep_model_options_init");
+    assert_null(model);
+    names_argument(lockstep_model_save(NULL, "w", error), error, "'model' is NULL");
+    names_argument(lockstep_convert_weights(NULL, "w", NULL, NULL, error), error, "'from'");
+    names_argument(lockstep_convert_weights("w", NULL, NULL, NULL, error), error, "'to'");
+    names_argument(lockstep_convert_weight_names("a", "b", NULL, NULL, NULL, error), error,
+                   "'map'");
+    lockstep_error_free(error);
+}
+
+static void models_of_others_need_their_arguments(void **state)
+{
+    (void)state;
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_import_options import;
+    struct lockstep_onnx_options onnx;
+    struct lockstep_prune_options prune;
+    int64_t size, masked;
+    lockstep_import_options_init(&import);
+    lockstep_onnx_options_init(&onnx);
+    lockstep_prune_options_init(&prune);
+    names_argument(lockstep_import_onnx(NULL, "p", &import, NULL, NULL, error), error, "'path'");
+    names_argument(lockstep_import_onnx("m", NULL, &import, NULL, NULL, error), error, "'prefix'");
+    names_argument(lockstep_import_onnx("m", "p", NULL, NULL, NULL, error), error,
+                   "the options are NULL: lockstep_import_options_init");
+    names_argument(lockstep_model_export_onnx(NULL, "m", &onnx, error), error, "'model'");
+    names_argument(lockstep_prune(NULL, "p", &prune, &size, &masked, error), error, "'weights'");
+    names_argument(lockstep_prune("w", NULL, &prune, &size, &masked, error), error, "'path'");
+    assert_int_equal(lockstep_import_onnx(NULL, NULL, NULL, NULL, NULL, NULL), LOCKSTEP_USAGE);
+    lockstep_error_free(error);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +137,8 @@ int main(void)
         cmocka_unit_test(sizes_of_no_struct_fail),
         cmocka_unit_test(larger_sizes_fail),
         cmocka_unit_test(a_job_opens_with_the_options_of_an_older_version),
+        cmocka_unit_test(a_model_needs_its_arguments),
+        cmocka_unit_test(models_of_others_need_their_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
