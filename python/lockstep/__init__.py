@@ -4,7 +4,7 @@
     result = lockstep.train("solver.prototxt", workers=8)
 
 docs/python.md has more. SPDX-License-Identifier: BSD-2-Clause"""
-from . import errors, events, job, structure
+from . import errors, events, job, notebook, structure
 from ._library import decode as _decode, library as _c
 from .arrays import Tensor
 from .errors import (DataError, DefinitionError, DifferentError, DivergedError, InternalError,
@@ -31,4 +31,5 @@ def default_workers() -> int:
 __all__ = ["Arrays", "Blob", "DataError", "DefinitionError", "DifferentError", "DivergedError",
            "InternalError", "Job", "LockstepError", "LostError", "Net", "Problem", "ResourceError",
            "Result", "Solver", "StoppedError", "Tensor", "TestResult", "Trainer", "UsageError",
-           "WeightsError", "build_info", "default_workers", "errors", "events", "job", "structure", "train"]
+           "WeightsError", "build_info", "default_workers", "errors", "events", "job", "notebook",
+           "structure", "train"]

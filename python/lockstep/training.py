@@ -97,6 +97,14 @@ class Solver:
             tell(line)  # type: ignore[misc]
 
 
+def _only(kind: Type[Event], listener: Callable[[Any], Any]) -> Listener:
+    """A listener of events of one class alone; a Display is an Update, too."""
+    def choose(event: Event) -> None:
+        if type(event) is kind:
+            listener(event)
+    return choose
+
+
 @dataclass(frozen=True)
 class Result:
     """What a training came to."""
@@ -125,8 +133,8 @@ class Trainer:
     solver: a solver prototxt, or a Solver; set, arrays, data and test_data are for the former, as
     Solver takes them. workers: 0 for one a core; the trained bits do not depend on it. weights:
     files to start from. resume: a snapshot, or "auto". on_event: called with every event
-    (lockstep.events); a callback that raises stops the training, and what it raised is raised
-    again.
+    (lockstep.events), on_update, on_display and on_test with these alone; a callback that raises
+    stops the training, and what it raised is raised again.
 
     What is written beside snapshots, as `lockstep train` writes it: log_json, a file of events;
     statistics of parameters with each display; report, a folder with a page; tensorboard, a folder
@@ -152,6 +160,9 @@ class Trainer:
                  tensorboard: Optional[Path] = None, metrics: Optional[Path] = None,
                  trace: Optional[Path] = None, trace_limit: int = 0, blobs: bool = False,
                  data_gradients: bool = False, job: Union[None, bool, Job] = True,
+                 on_update: Optional[Callable[[Update], Any]] = None,
+                 on_display: Optional[Callable[[Display], Any]] = None,
+                 on_test: Optional[Callable[[Tested], Any]] = None,
                  on_event: Union[None, Listener, Iterable[Listener]] = None) -> None:
         if not isinstance(solver, Solver):
             solver = Solver(solver, set=set, arrays=arrays, data=data, test_data=test_data)
@@ -171,6 +182,12 @@ class Trainer:
         self._snapshot: Optional[str] = None
         self._computed = -1  # the iteration whose gradients compute_gradients() has found
         self.add_listener(self._note)
+        if on_update is not None:
+            self.add_listener(_only(Update, on_update))
+        if on_display is not None:
+            self.add_listener(_only(Display, on_display))
+        if on_test is not None:
+            self.add_listener(_only(Tested, on_test))
         for listener in (on_event,) if callable(on_event) else on_event or ():
             self.add_listener(listener)
         options = c.lockstep_train_options()
@@ -384,17 +401,7 @@ def train(solver: Union[Path, Solver], *, iterations: Optional[int] = None,
         result = lockstep.train("solver.prototxt", workers=8, set={"base_lr": 0.02})
         print(result["accuracy"], result.snapshot)
 
-    on_update, on_display and on_test are called with these events alone, on_event with all; the
-    other options are those of Trainer."""
-    listeners = [on_event] if callable(on_event) else list(on_event or ())
-
-    def choose(event: Event) -> None:
-        if on_update is not None and type(event) is Update:
-            on_update(event)
-        elif on_display is not None and isinstance(event, Display):
-            on_display(event)
-        elif on_test is not None and isinstance(event, Tested):
-            on_test(event)
-
-    with Trainer(solver, on_event=[choose] + listeners, **options) as trainer:
+    iterations: as Trainer.run takes them; all other options are those of Trainer."""
+    with Trainer(solver, on_update=on_update, on_display=on_display, on_test=on_test,
+                 on_event=on_event, **options) as trainer:
         return trainer.run(iterations)

@@ -50,6 +50,12 @@ class Threads(Case):
         self.assertEqual(failures, [])
         self.assertEqual(hashes["one"], hashes["two"])
 
+    def test_modules_that_come_with_the_package(self):
+        text, code = script(
+            "import lockstep",
+            "print(lockstep.notebook.LiveCurves().loss, lockstep.job.current())")
+        self.assertEqual((text, code), ("[] None\n", 0))
+
     def test_the_program_ends_while_a_thread_trains(self):
         text, code = script(
             "import lockstep, threading, time",

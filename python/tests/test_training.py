@@ -55,6 +55,15 @@ class Training(Case):
         self.assertTrue(any(isinstance(e, events.Start) and e.text for e in seen))
         self.assertAlmostEqual(updates[0].learning_rate, 0.05)
 
+    def test_callbacks_of_a_trainer(self):
+        updates, displays, tests = [], [], []
+        with lockstep.Trainer("solver.prototxt", on_update=updates.append,
+                              on_display=displays.append, on_test=tests.append) as trainer:
+            trainer.run()
+        self.assertEqual([e.iteration for e in updates], list(range(1, 31)))
+        self.assertEqual({type(e) for e in displays}, {events.Display})
+        self.assertEqual([e.iteration for e in tests], [0, 15, 30])
+
     def test_set_and_resume(self):
         lockstep.train("solver.prototxt", set={"max_iter": 10, "snapshot_after_train": True})
         result = lockstep.train("solver.prototxt", resume="auto", set=["max_iter=30"])

@@ -97,7 +97,7 @@ static void put_snapshot(void *user, const struct lockstep_listed_snapshot *snap
     }
     if (!listing->begun)
         puts(is_narrow() ? "Iteration       Size  File"
-                         : "Iteration  Written                 Size  Best yet  File");
+                         : "Iteration  Written                 Size    Before  File");
     listing->begun = true;
     put_row(snapshot);
 }
@@ -137,8 +137,9 @@ const struct ls_cli_command ls_cli_command_list = {
     .usage = "[--json] PREFIX...",
     .notes =
         "PREFIX is what the solver calls snapshot_prefix, or the name of one of its snapshots.\n"
-        "'Best yet' is the best score of snapshot_best that the training had until then. Every\n"
-        "file is read to its end; the exit code is 5 where one is damaged or there is none.",
+        "'Before' is the best score of snapshot_best in front of that snapshot: its own test came\n"
+        "behind it. Every file is read to its end; the exit code is 5 where one is damaged or\n"
+        "there is none.",
     .options = options,
     .arguments = offsetof(struct values, prefixes),
     .arguments_min = 1,

@@ -1,5 +1,6 @@
 /* lockstep plot: curves of logs as text.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -301,13 +302,14 @@ static int follow(struct session *session, struct lockstep_error *error)
     return status;
 }
 
-/* Whether the only thing that is wrong with the logs is that one has nothing in it yet. */
+/* Whether the only thing that is wrong with the logs is that one is not there, or has nothing in it
+ * yet: the training may begin later. */
 static bool is_empty(const struct session *session)
 {
     bool empty = false;
     for (size_t i = 0; i < session->values->logs.count; i++) {
-        struct stat info;
-        if (stat(session->values->logs.items[i], &info) != 0)
+        struct stat info = {.st_size = 0};
+        if (stat(session->values->logs.items[i], &info) != 0 && errno != ENOENT)
             return false;
         empty = empty || info.st_size == 0;
     }

@@ -126,6 +126,19 @@ static void put_fact(void *user, const char *name, const char *value)
     putchar('\n');
 }
 
+/* Columns of a tensor's name. `room`: for figures behind it. A narrow terminal cuts names, a wide
+ * one has room for longer ones, and a file gets them whole. */
+static int name_room(const char *name, int room)
+{
+    enum { LEAST = 8, MORE = 24 };
+    const int usual = NAME - 2, length = (int)strlen(name), spare = room - 9 * FIGURES;
+    if (!ls_terminal(stdout))
+        return length > usual ? length : usual;
+    if (room < 0)
+        return usual + room > LEAST ? usual + room : LEAST;
+    return usual + (spare > MORE ? MORE : spare > 0 ? spare : 0);
+}
+
 static void put_tensor(void *user, const struct lockstep_shown_tensor *tensor)
 {
     struct showing *showing = user;
@@ -143,17 +156,15 @@ static void put_tensor(void *user, const struct lockstep_shown_tensor *tensor)
     const double figures[FIGURES] = {tensor->least, tensor->most, tensor->mean, tensor->norm};
     /* A narrow terminal gets as many figures as it has room for. */
     int room = ls_cli_table_width() - NAME - 20, shown = room / 9 < FIGURES ? room / 9 : FIGURES;
-    int name = room < 0 ? NAME - 2 + room : NAME - 2;
-    name = name < 8 ? 8 : name;
     if (!showing->heading) {
-        printf("  %-*s %-14s %-4s", name, "tensor", "shape", "type");
+        printf("  %-*s %-14s %-4s", name_room("", room), "tensor", "shape", "type");
         for (int i = 0; i < shown; i++)
             printf(" %8s", names[i]);
         putchar('\n');
     }
     showing->heading = true;
     fputs("  ", stdout);
-    ls_cli_put_name(tensor->name, name);
+    ls_cli_put_name(tensor->name, name_room(tensor->name, room));
     printf("%-14s %-4s", shape[0] != '\0' ? shape : "-", tensor->type);
     for (int i = 0; tensor->has_figures && i < shown; i++)
         printf(i + 1 < FIGURES ? " %8.2g" : " %8.3g", figures[i]);

@@ -322,7 +322,8 @@ static int check(const struct values *values)
 {
     if (values->solver == NULL)
         return ls_cli_usage_error("train: --solver FILE is missing");
-    if (values->statistics && values->log == NULL)
+    if (values->statistics && values->log == NULL && values->report == NULL &&
+        values->tensorboard == NULL)
         return ls_cli_usage_error("train: --statistics go to the log, and --log-json FILE is "
                                   "missing");
     if (values->trace_limit > 0 && values->trace == NULL)

@@ -47,8 +47,8 @@ static void put_part(FILE *out, double value)
 void ls_cli_put_class_figures(FILE *out, const struct lockstep_confusion *confusion)
 {
     const bool maps = confusion->positions > 1;
-    fprintf(out, "%-*s %9s %9s %9s %9s %10s\n", NAME, "class", "precision", "recall", "F1",
-            maps ? "IoU" : "", "count");
+    fprintf(out, "%-*s %9s %9s %9s", NAME, "class", "precision", "recall", "F1");
+    fprintf(out, maps ? " %9s %10s\n" : "%s %10s\n", maps ? "IoU" : "", "count");
     for (size_t c = 0; c < confusion->classes; c++) {
         const struct lockstep_class_figures *figures = &confusion->figures[c];
         put_name(out, confusion, c);
@@ -57,8 +57,6 @@ void ls_cli_put_class_figures(FILE *out, const struct lockstep_confusion *confus
         put_part(out, figures->f1);
         if (maps)
             put_part(out, figures->iou);
-        else
-            fprintf(out, " %9s", "");
         fprintf(out, " %10" PRId64 "\n", figures->count);
     }
     fprintf(out, "Accuracy %.6g of %" PRId64 " %s", confusion->accuracy, confusion->counted,
@@ -123,15 +121,16 @@ void ls_cli_put_confusion(FILE *out, const struct lockstep_confusion *confusion)
         return;
     }
     const int width = cell_width(confusion);
-    fprintf(out, "Rows: labels; columns: what they were taken for\n%-*s", NAME, "");
+    fprintf(out, "Rows: labels; columns: what they were taken for, by number\n%-*s", NAME + 3, "");
     for (size_t c = 0; c < classes; c++)
         fprintf(out, " %*zu", width, c);
     putc('\n', out);
     for (size_t i = 0; i < classes; i++) {
+        fprintf(out, "%2zu ", i);
         put_name(out, confusion, i);
         for (size_t j = 0; j < classes; j++)
             fprintf(out, " %*" PRId64, width, confusion->matrix[i * classes + j]);
-        fprintf(out, "  %zu\n", i);
+        putc('\n', out);
     }
 }
 

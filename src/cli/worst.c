@@ -66,6 +66,10 @@ static char *describe(const struct ls_cli_worst *worst, const struct lockstep_wo
     fprintf(out, "sample %" PRId64 "\n", sample->index);
     if (worst->confusion->positions > 1)
         fprintf(out, "%.1f %% of its positions right", 100 * sample->score);
+    else if (sample->labels[0] == sample->predicted[0])
+        fprintf(out, "is %s: right\n%.3g for its label",
+                ls_cli_class_name(worst->model, (size_t)sample->labels[0], number[0]),
+                sample->score);
     else
         fprintf(out, "is %s, taken for %s\n%.3g for its label",
                 ls_cli_class_name(worst->model, (size_t)sample->labels[0], number[0]),

@@ -80,12 +80,10 @@ bool ls_diff_elements(const struct ls_diff_report *report, const char *name, enu
     show(type, (const unsigned char *)a + difference.first * size, left);
     show(type, (const unsigned char *)b + difference.first * size, right);
     if (ls_dtype_is_float(type))
-        snprintf(apart, sizeof apart,
-                 "; at most %.3g apart (element %zu), %.3g of the larger one; the difference has "
-                 "%.3g of the norm",
-                 difference.absolute, difference.at, difference.relative, difference.norm);
-    ls_diff_say(report, "tensor '%s': %zu of %zu elements differ, the first is %zu: %s and %s%s",
-                name, difference.differing, bytes / size, difference.first, left, right, apart);
+        snprintf(apart, sizeof apart, ", by %.3g of their norm, at most by %.3g (element %zu)",
+                 difference.norm, difference.absolute, difference.at);
+    ls_diff_say(report, "tensor '%s': %zu of %zu elements differ%s; the first is %zu: %s and %s",
+                name, difference.differing, bytes / size, apart, difference.first, left, right);
     return true;
 }
 

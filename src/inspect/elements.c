@@ -101,7 +101,7 @@ static void compare_block(const double *a, const double *b, size_t base, size_t 
                           double squares[2], struct ls_array_difference *difference)
 {
     for (size_t k = 0; k < block; k++) {
-        double distance = fabs(a[k] - b[k]), larger = fmax(fabs(a[k]), fabs(b[k]));
+        double distance = fabs(a[k] - b[k]);
         squares[0] += isfinite(a[k]) ? a[k] * a[k] : 0;
         if (!isfinite(distance))
             continue;
@@ -110,8 +110,6 @@ static void compare_block(const double *a, const double *b, size_t base, size_t 
             difference->absolute = distance;
             difference->at = base + k;
         }
-        if (larger > 0)
-            difference->relative = fmax(difference->relative, distance / larger);
     }
 }
 

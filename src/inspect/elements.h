@@ -26,10 +26,8 @@ struct ls_figures ls_elements_figures(enum ls_dtype type, const void *bytes, siz
 struct ls_array_difference {
     size_t differing, first; /* elements, and which is the first */
     double first_a, first_b;
-    /* The largest |a - b| of those that are finite, and where; the largest |a - b| / max(|a|, |b|).
-     */
-    size_t at;
-    double absolute, relative;
+    size_t at; /* where the largest |a - b| of those that are finite is */
+    double absolute;
     double norm; /* of the difference, as a part of that of the first array */
 };
 void ls_elements_compare(enum ls_dtype type, const void *a, const void *b, size_t n,

@@ -9,7 +9,7 @@ small_solver 'snapshot_format: BINARYPROTO' >solver.prototxt
 train 0 -- || cat log
 
 # ---- Snapshots of a training ----------------------------------------------------------------------
-expect 0 '^ +10 .* s_iter_10.safetensors \(and caffemodel, solverstate\)$' '^2 snapshots, .*; 0 damaged' -- \
+expect 0 'Size    Before  File$' '^ +10 .* s_iter_10.safetensors \(and caffemodel, solverstate\)$' '^2 snapshots, .*; 0 damaged' -- \
     "$LOCKSTEP" list s
 expect 0 '"iteration": 20, .*"whole": true' -- "$LOCKSTEP" list --json s_iter_10.safetensors
 ln s_iter_10.safetensors s_best.safetensors

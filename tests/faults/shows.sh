@@ -26,6 +26,9 @@ show 0 'a: safetensors' 'written by: .*snapshot' '^  iteration: 20$' 'conv.weigh
 show 0 'definition: .* lines, .*--full' -- a
 show 0 'type: "InnerProduct"' -- --full a
 show 0 "Caffe's weights" '^  ip\[0\] ' 'solver state' 'iteration: 20' 'weights: s_iter_20.caffemodel' -- b c
+sed 's/"ip"/"a_layer_whose_name_is_long"/g' net.prototxt >long.prototxt # files get names whole
+train 0 -- --set net=long.prototxt --snapshot-prefix long
+show 0 '^  a_layer_whose_name_is_long.weight ' -- long_iter_20.safetensors
 head -c 3000 a >d
 show 5 '^lockstep: d: ' -- d
 printf 'x' | poke a "$(($(stat -c %s a) - 1))"

@@ -37,6 +37,8 @@ train 0 'warning: statistics of parameters are found at displays' -- \
 train 0 -- --log-json log.json
 ! grep -q '"event": "statistics"' log.json || fail "statistics without --statistics"
 expect 2 'train: --statistics go to the log' -- "$LOCKSTEP" train --solver solver.prototxt --statistics
+train 0 -- --report page --statistics # a page has a log of its own
+grep -q '"event": "statistics"' page/log.json || fail "no statistics in the log of a page"
 
 small_net >net.prototxt
 small_solver "display: 5 micro_batch: 3" >solver.prototxt

@@ -100,9 +100,10 @@ static void test_confusion(void **state)
     assert_int_equal(RUN("test", "--model", "m", "--weights", "w", "--per-class", "--confusion"),
                      0);
     assert_non_null(strstr(fake.calls, "confusion(10000|0) "));
-    assert_non_null(strstr(out, "cat                     0.9934    0.9987    0.9960"));
+    assert_non_null(strstr(out, "class                precision    recall        F1      count\n"));
+    assert_non_null(strstr(out, "cat                     0.9934    0.9987    0.9960       1502\n"));
     assert_non_null(strstr(out, "Accuracy 0.992063 of 1512 samples; 3 labels name no class\n"));
-    assert_non_null(strstr(out, "dog, \"big\"             10    0    0  1\n"));
+    assert_non_null(strstr(out, "\n 1 dog, \"big\"             10    0    0\n"));
     assert_int_equal(RUN("test", "--model", "m", "--weights", "w", "--per-class"), 0);
     assert_null(strstr(out, "Rows: labels"));
     assert_int_equal(RUN("test", "--model", "m", "--weights", "w", "--json"), 0);
