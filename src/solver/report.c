@@ -113,8 +113,8 @@ static void report_data(struct ls_trainer *trainer, int64_t end)
     if (batching->batch > batching->samples)
         WARN("the batch (%lld) is larger than the training data (%lld samples)",
              ll(batching->batch), ll(batching->samples));
-    if ((double)end < per_epoch &&
-        end >= trainer->schedule.max_iter) /* not what is cut on purpose */
+    if ((double)(end + 1) <= per_epoch &&  /* not one epoch in whole updates */
+        end >= trainer->schedule.max_iter) /* nor what is cut on purpose */
         WARN("%lld iterations are less than an epoch (%.6g): not all training data will be seen",
              ll(end), per_epoch);
     if (batching->last == LS_LAST_DROP && batching->samples % batching->batch != 0)

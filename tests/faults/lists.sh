@@ -31,7 +31,7 @@ expect 2 'PREFIX must be given' -- "$LOCKSTEP" list
 
 # ---- Weights --------------------------------------------------------------------------------------
 expect 0 '^The same weights: [0-9]+ tensors' -- "$LOCKSTEP" diff s_iter_20.caffemodel s_iter_20.safetensors
-expect 8 "^tensor 'ip.weight': .* at most [0-9.e-]+ apart \(element [0-9]+\)" -- \
+expect 8 "^tensor 'ip.weight': .* at most by [0-9.e-]+ \(element [0-9]+\)" -- \
     "$LOCKSTEP" diff s_iter_10.caffemodel s_iter_20.safetensors
 sed 's/name: "ip"/name: "other"/' net.prototxt >renamed.prototxt
 expect 0 -- "$LOCKSTEP" train --solver solver.prototxt --set net=renamed.prototxt --snapshot-prefix r

@@ -36,6 +36,7 @@ field end loss | grep -q '^20 [0-9]' || fail "the end tells no loss"
 epoch='warning: [0-9]+ iterations are less than an epoch .18.75.'
 expect 0 "$epoch" -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --set max_iter=10
 expect 0 "!$epoch" -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --iterations 10
+expect 0 "!$epoch" -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --set max_iter=18
 
 # A log without displays tells the loss all the same, also the last one.
 small_solver 'display: 0' >solver.prototxt
