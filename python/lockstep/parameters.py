@@ -8,7 +8,33 @@ from ._library import decode, library, status_of
 from .arrays import Array, Shape, Tensor, result, size_of, to_tensor
 
 
-class Arrays(Mapping[str, Array]):
+class _Named(Mapping[str, Array]):
+    """What has a number by its name, and is copied at each look."""
+
+    _index: Dict[str, int]
+
+    def shape(self, name: str) -> Shape:
+        """The extents, without reading it; () for one number."""
+        raise NotImplementedError
+
+    def tensor(self, name: str) -> Tensor:
+        """A copy, also where NumPy is installed."""
+        raise NotImplementedError
+
+    def __getitem__(self, name: str) -> Array:
+        return result(self.tensor(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{name}: {self.shape(name)}" for name in self) + "}"
+
+
+class Arrays(_Named):
     """Arrays of a trainer or net by the names of its parameters, in the net's order. Each look is a
     copy of what is there now: weights lie in blocks of channels, as the processor likes them best,
     beside others of their bucket, and the library makes further copies of them in other layouts
@@ -20,7 +46,7 @@ class Arrays(Mapping[str, Array]):
         self._pointer, self._kind = pointer, kind
         self._read, self._write = read, write
         count = getattr(library, f"{kind}_parameter_count")(pointer())
-        self._index: Dict[str, int] = {
+        self._index = {
             decode(getattr(library, f"{kind}_parameter_name")(pointer(), i)): i
             for i in range(count)}
 
@@ -37,9 +63,6 @@ class Arrays(Mapping[str, Array]):
         status_of(self._read, self._pointer(), self._index[name], made.pointer, made.size)
         return made
 
-    def __getitem__(self, name: str) -> Array:
-        return result(self.tensor(name))
-
     def __setitem__(self, name: str, values: Any) -> None:
         if self._write is None:
             raise TypeError("these arrays cannot be changed")
@@ -49,22 +72,13 @@ class Arrays(Mapping[str, Array]):
             raise ValueError(f"{name} has the shape {shape}, not {given.shape}")
         status_of(self._write, self._pointer(), self._index[name], given.pointer, given.size)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._index)
 
-    def __len__(self) -> int:
-        return len(self._index)
-
-    def __repr__(self) -> str:
-        return "{" + ", ".join(f"{name}: {self.shape(name)}" for name in self) + "}"
-
-
-class Blobs(Mapping[str, Array]):
+class Blobs(_Named):
     """Blobs of a trainer's net, or their gradients, by name. Each look is a copy."""
 
     def __init__(self, pointer: Callable[[], Any], gradient: bool) -> None:
         self._pointer, self._gradient = pointer, gradient
-        self._index: Dict[str, int] = {}
+        self._index = {}
         for i in range(library.lockstep_trainer_blob_count(pointer())):
             if not gradient or library.lockstep_trainer_blob_has_gradient(pointer(), i):
                 self._index[decode(library.lockstep_trainer_blob_name(pointer(), i))] = i
@@ -81,15 +95,3 @@ class Blobs(Mapping[str, Array]):
         status_of("lockstep_trainer_read_blob", self._pointer(), self._index[name],
                   int(self._gradient), made.pointer, made.size)
         return made
-
-    def __getitem__(self, name: str) -> Array:
-        return result(self.tensor(name))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._index)
-
-    def __len__(self) -> int:
-        return len(self._index)
-
-    def __repr__(self) -> str:
-        return "{" + ", ".join(f"{name}: {self.shape(name)}" for name in self) + "}"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "faults/sweep.h"
+#include "faults/allocations.h"
 #include "support/nets.h"
 #include "trainings/masks.h"
 #include "trainings/state_layers.h"
@@ -135,49 +135,50 @@ static int do_mean(struct lockstep_error *error)
 static void training_survives_every_failed_allocation(void **state)
 {
     (void)state;
-    sweep("training", do_train, 1);
+    fail_each("training", do_train, 1);
 }
 
 static void training_by_batch_statistics_survives_every_failed_allocation(void **state)
 {
     (void)state;
-    sweep("training by batch statistics", do_train_norm, sweep_some());
+    fail_each("training by batch statistics", do_train_norm, step_of_some());
 }
 
 static void training_with_state_per_sample_survives_every_failed_allocation(void **state)
 {
     (void)state;
-    sweep("training with state per sample", do_train_with_state, sweep_some());
+    fail_each("training with state per sample", do_train_with_state, step_of_some());
 }
 
 static void resuming_survives_every_failed_allocation(void **state)
 {
     (void)state;
-    sweep("resuming", do_resume, sweep_some());
+    fail_each("resuming", do_resume, step_of_some());
 }
 
 static void starting_from_weights_survives_every_failed_allocation(void **state)
 {
     (void)state;
-    sweep("starting from weights", do_start_from_weights, sweep_some());
+    fail_each("starting from weights", do_start_from_weights, step_of_some());
 }
 
 static void verifying_survives_every_failed_allocation(void **state)
 {
     (void)state;
-    sweep("verifying", do_verify, 4); /* of two trainings, each of which the others try through */
+    /* Of two trainings, each of which the others try through. */
+    fail_each("verifying", do_verify, 4);
 }
 
 static void using_a_model_survives_every_failed_allocation(void **state)
 {
     (void)state;
-    sweep("using a model", do_use, 1);
+    fail_each("using a model", do_use, 1);
 }
 
 static void computing_a_mean_survives_every_failed_allocation(void **state)
 {
     (void)state;
-    sweep("a mean", do_mean, 1);
+    fail_each("a mean", do_mean, 1);
 }
 
 static int prepare(void **state)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "faults/sweep.h"
+#include "faults/allocations.h"
 #include "support/npy_files.h"
 
 static const char solver[] =
@@ -129,32 +129,32 @@ static int do_generate(struct lockstep_error *error)
 static void training_on_texts_survives_every_failed_allocation(void **state)
 {
     (void)state;
-    sweep("training on a text", do_text, 1);
+    fail_each("training on a text", do_text, 1);
 }
 
 static void training_on_records_survives_every_failed_allocation(void **state)
 {
     (void)state;
     /* The plan for the longest records, which no batch may come to, is made to forecast memory. */
-    sweep_with("training on records", do_records, sweep_some(), 200);
+    fail_each_with("training on records", do_records, step_of_some(), 200);
 }
 
 static void tokenizing_survives_every_failed_allocation(void **state)
 {
     (void)state;
-    sweep("tokenizing", do_tokenize, 1);
+    fail_each("tokenizing", do_tokenize, 1);
 }
 
 static void mapping_names_survives_every_failed_allocation(void **state)
 {
     (void)state;
-    sweep("mapping names", do_map, 1);
+    fail_each("mapping names", do_map, 1);
 }
 
 static void writing_a_text_survives_every_failed_allocation(void **state)
 {
     (void)state;
-    sweep("writing a text", do_generate, 1);
+    fail_each("writing a text", do_generate, 1);
 }
 
 static void write_two(const char *name, const char *first, const char *second)

@@ -1,8 +1,8 @@
 /* Calls in which every allocation fails once, one after the other: each time the call must end with
  * LOCKSTEP_RESOURCE and a message, or succeed without that memory, and work afterwards.
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TESTS_FAULTS_SWEEP_H
-#define LS_TESTS_FAULTS_SWEEP_H
+#ifndef LS_TESTS_FAULTS_ALLOCATIONS_H
+#define LS_TESTS_FAULTS_ALLOCATIONS_H
 
 #include <dirent.h>
 #include <stdio.h>
@@ -59,8 +59,8 @@ static void check_folder(const char *what, long n)
 
 /* Fails allocation 0, 1, 2 ... until there is none left to fail. `optional`: so many may be done
  * without. */
-static void sweep_with(const char *what, int (*call)(struct lockstep_error *error), long step,
-                       long optional)
+static void fail_each_with(const char *what, int (*call)(struct lockstep_error *error), long step,
+                           long optional)
 {
     struct lockstep_error *error = lockstep_error_new();
     assert_non_null(error);
@@ -94,7 +94,7 @@ static void sweep_with(const char *what, int (*call)(struct lockstep_error *erro
 
 /* Every how many allocations fail in a call whose beginning another one has tried through: all, if
  * $LOCKSTEP_ALL asks for it. */
-static inline long sweep_some(void)
+static inline long step_of_some(void)
 {
     return getenv("LOCKSTEP_ALL") != NULL ? 1 : 3;
 }
@@ -103,9 +103,9 @@ static inline long sweep_some(void)
  * run ahead make for micro-batches behind the last update; how many those are depends on how
  * far they come. Snapshots between updates, and the removal of old ones, may fail with a
  * warning, also in the trainings of a verification. */
-static inline void sweep(const char *what, int (*call)(struct lockstep_error *error), long step)
+static inline void fail_each(const char *what, int (*call)(struct lockstep_error *error), long step)
 {
-    sweep_with(what, call, step, 24);
+    fail_each_with(what, call, step, 24);
 }
 
 #endif
