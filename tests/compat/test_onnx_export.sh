@@ -84,8 +84,8 @@ for batch in ("dynamic", "7"):
                        stdout=subprocess.DEVNULL)
         onnx.checker.check_model(model, full_check=True)
         reader = onnxruntime.InferenceSession(model)
-        feeds = {"data": x, "first": first, "second": second}
-        outs.append(reader.run(["out"], {i.name: feeds[i.name] for i in reader.get_inputs()})[0])
+        given = {"data": x, "first": first, "second": second}
+        outs.append(reader.run(["out"], {i.name: given[i.name] for i in reader.get_inputs()})[0])
     kept = (first != 0) & (second[:, 0] != 0)
     assert len(outs[0]) == kept.sum() == 3, outs[0].shape
     assert np.abs(outs[0] - outs[1][kept]).max() < 1e-6
