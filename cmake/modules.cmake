@@ -101,7 +101,7 @@ function(ls_devices)
   file(GLOB folders RELATIVE ${CMAKE_SOURCE_DIR}/src CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*)
   set(devices "")
   foreach(folder ${folders})
-    if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/src/${folder})
+    if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/src/${folder} AND NOT folder STREQUAL "ops/cuda") # cmake/cuda.cmake
       ls_module(${folder} ${ARGN})
       list(APPEND devices ${folder})
     endif()

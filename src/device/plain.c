@@ -5,32 +5,20 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "device/update_rule.h"
 #include "ir/convert.h"
 
 /* ---- Exact sums ---- */
-
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits & UINT32_C(0x7fffffff);
-}
-
-static uint32_t larger(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
 
 static int largest(const float *x, size_t n, uint32_t *bits, struct ls_error *error)
 {
     (void)error;
     *bits = 0;
     for (size_t i = 0; i < n; i++)
-        *bits = larger(*bits, bits_of(x[i]));
+        *bits = ls_larger(*bits, ls_magnitude(x[i]));
     return 0;
 }
 
@@ -73,179 +61,13 @@ const struct ls_device_sums ls_plain_sums = {
 
 /* ---- Update rules ---- */
 
-static float sign_of(float x)
-{
-    return x > 0 ? 1.0F : x < 0 ? -1.0F : 0.0F;
-}
-
-/* One element by the formulas of device/update.h, in fp32. */
-static void update_element(const struct ls_update_rule *rule, float t, float *w, float *h, float *k)
-{
-    const float mu = rule->momentum, b2 = rule->momentum2, r = rule->rate;
-    const float sign = sign_of(*w), before = *h;
-    float g = t * rule->gradient_scale;
-    if (!ls_update_decouples(rule->kind) && rule->decay != 0)
-        g = g + rule->decay * (rule->l1 ? sign : *w);
-    switch (rule->kind) {
-    case LS_UPDATE_SGD:
-        *h = mu * *h + r * g;
-        *w = *w - *h;
-        break;
-    case LS_UPDATE_NESTEROV:
-        *h = mu * *h + r * g;
-        *w = *w - ((1 + mu) * *h - mu * before);
-        break;
-    case LS_UPDATE_ADAGRAD:
-        *h = *h + g * g;
-        *w = *w - r * (g / (sqrtf(*h) + rule->delta));
-        break;
-    case LS_UPDATE_RMSPROP:
-        *h = rule->rms_decay * *h + (1 - rule->rms_decay) * (g * g);
-        *w = *w - r * (g / (sqrtf(*h) + rule->delta));
-        break;
-    case LS_UPDATE_ADADELTA:
-        LS_ASSERT(k != NULL); /* ls_update_histories says two */
-        *h = mu * *h + (1 - mu) * (g * g);
-        g = g * sqrtf((*k + rule->delta) / (*h + rule->delta));
-        *k = mu * *k + (1 - mu) * (g * g);
-        *w = *w - r * g;
-        break;
-    case LS_UPDATE_LION:
-        *w = *w - (r * sign_of(mu * *h + (1 - mu) * g) + r * rule->decay * *w);
-        *h = b2 * *h + (1 - b2) * g;
-        break;
-    default: /* ADAM, ADAMW */
-        LS_ASSERT(k != NULL);
-        *h = mu * *h + (1 - mu) * g;
-        *k = b2 * *k + (1 - b2) * (g * g);
-        g = r * rule->correction * (*h / (sqrtf(*k) + rule->delta));
-        *w = *w - (rule->kind == LS_UPDATE_ADAM ? g : g + r * rule->decay * *w);
-    }
-}
-
-/* The d of an element. */
-static float lamb_direction(const struct ls_update_rule *rule, float h, float k, float w)
-{
-    return rule->correction * (h / (sqrtf(k) + rule->delta)) + rule->decay * w;
-}
-
-/* LAMB's first pass. */
-static void lamb_look(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
-                      struct ls_update_seen *seen)
-{
-    const float mu = rule->momentum, b2 = rule->momentum2;
-    float *h = slice->history[0], *k = slice->history[1];
-    for (size_t i = 0; i < slice->n; i++) {
-        const float t = slice->gradient[i], g = t * rule->gradient_scale;
-        h[i] = mu * h[i] + (1 - mu) * g;
-        k[i] = b2 * k[i] + (1 - b2) * (g * g);
-        slice->direction[i] = lamb_direction(rule, h[i], k[i], slice->weight[i]);
-        seen->gradient = larger(seen->gradient, bits_of(t));
-    }
-}
-
-static void move_average(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
-                         size_t i)
-{
-    float *average = slice->average;
-    if (average != NULL)
-        average[i] = average[i] + (1 - rule->average_decay) * (slice->weight[i] - average[i]);
-}
-
-/* MUON's first pass, and its second. */
-static void muon_look(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
-                      struct ls_update_seen *seen)
-{
-    const float mu = rule->momentum;
-    float *h = slice->history[0];
-    for (size_t i = 0; i < slice->n; i++) {
-        const float t = slice->gradient[i], g = t * rule->gradient_scale;
-        h[i] = mu * h[i] + (1 - mu) * g;
-        slice->direction[i] = rule->nesterov ? mu * h[i] + (1 - mu) * g : h[i];
-        seen->gradient = larger(seen->gradient, bits_of(t));
-    }
-}
-
-static void muon_move(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
-                      struct ls_update_seen *seen)
-{
-    for (size_t i = 0; i < slice->n; i++) {
-        float *w = &slice->weight[i];
-        *w = *w - (rule->rate * slice->gradient[i] + rule->rate * rule->decay * *w);
-        move_average(rule, slice, i);
-        seen->weight = larger(seen->weight, bits_of(*w));
-    }
-}
-
-/* ADAFACTOR's first pass, and its second. */
-static void adafactor_look(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
-                           struct ls_update_seen *seen)
-{
-    float *k = slice->history[1];
-    for (size_t i = 0; i < slice->n; i++) {
-        const float t = slice->gradient[i], g = t * rule->gradient_scale;
-        slice->direction[i] = g;
-        seen->gradient = larger(seen->gradient, bits_of(t));
-        if (k == NULL)
-            continue;
-        k[i] = (1 - rule->fresh) * k[i] + rule->fresh * (g * g + rule->square_min);
-        slice->direction[i] = k[i] != 0 ? g / sqrtf(k[i]) : 0;
-    }
-}
-
-static void adafactor_move(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
-                           struct ls_update_seen *seen)
-{
-    const float mu = rule->momentum;
-    float *h = slice->history[0];
-    for (size_t i = 0; i < slice->n; i++) {
-        float *w = &slice->weight[i], d = rule->trust * slice->gradient[i];
-        if (h != NULL)
-            d = h[i] = mu * h[i] + (1 - mu) * d;
-        *w = *w - (d + rule->rate * rule->decay * *w);
-        move_average(rule, slice, i);
-        seen->weight = larger(seen->weight, bits_of(*w));
-    }
-}
-
-/* LAMB's second pass. */
-static void lamb_move(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
-                      struct ls_update_seen *seen)
-{
-    for (size_t i = 0; i < slice->n; i++) {
-        float *w = &slice->weight[i];
-        const float d = lamb_direction(rule, slice->history[0][i], slice->history[1][i], *w);
-        *w = *w - rule->rate * rule->trust * d;
-        move_average(rule, slice, i);
-        seen->weight = larger(seen->weight, bits_of(*w));
-    }
-}
-
 int ls_plain_update(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
                     struct ls_update_seen *seen, struct ls_error *error)
 {
     (void)error;
     *seen = (struct ls_update_seen){0};
-    if (rule->kind == LS_UPDATE_LAMB) {
-        (slice->direction != NULL ? lamb_look : lamb_move)(rule, slice, seen);
-        return 0;
-    }
-    if (rule->kind == LS_UPDATE_MUON) {
-        (slice->direction != NULL ? muon_look : muon_move)(rule, slice, seen);
-        return 0;
-    }
-    if (rule->kind == LS_UPDATE_ADAFACTOR) {
-        (slice->direction != NULL ? adafactor_look : adafactor_move)(rule, slice, seen);
-        return 0;
-    }
-    for (size_t i = 0; i < slice->n; i++) {
-        float *w = &slice->weight[i], *k = slice->history[1];
-        update_element(rule, slice->gradient[i], w, &slice->history[0][i],
-                       k != NULL ? k + i : NULL);
-        move_average(rule, slice, i);
-        seen->gradient = larger(seen->gradient, bits_of(slice->gradient[i]));
-        seen->weight = larger(seen->weight, bits_of(*w));
-    }
+    for (size_t i = 0; i < slice->n; i++)
+        ls_update_element(rule, slice, i, seen);
     return 0;
 }
 

@@ -1,0 +1,20 @@
+# The device of NVIDIA's cards. What its kernels compute is tested on the CPU, for which a C++
+# compiler is enough.
+include(CheckLanguage)
+check_language(CXX)
+if(CMAKE_CXX_COMPILER)
+  enable_language(CXX)
+  file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/cuda/kernels/*.cu)
+  set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
+  add_library(ls_cuda_grid STATIC ${kernels} ${CMAKE_SOURCE_DIR}/tests/cuda/grid.cc)
+  target_compile_features(ls_cuda_grid PRIVATE cxx_std_17)
+  target_compile_options(ls_cuda_grid PRIVATE -Wall -Wextra -Wshadow -ffp-contract=off -fno-math-errno)
+  target_compile_definitions(ls_cuda_grid PRIVATE LS_CUDA_STAND_IN="cuda/grid.h")
+  target_include_directories(ls_cuda_grid PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
+  add_library(ls_cuda_immediate STATIC ${CMAKE_SOURCE_DIR}/tests/cuda/immediate.cc)
+  target_compile_features(ls_cuda_immediate PRIVATE cxx_std_17)
+  target_link_libraries(ls_cuda_immediate PUBLIC ls_cuda_grid)
+  target_include_directories(ls_cuda_immediate PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  ls_test(cuda_test_contract ${CMAKE_SOURCE_DIR}/tests/cuda/test_contract.c ls_support ls_device
+    ls_cuda_immediate)
+endif()

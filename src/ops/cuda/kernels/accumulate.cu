@@ -1,0 +1,112 @@
+/* Exact sums of gradients. See kernels.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cuda/kernels/cuda_c.h"
+
+#include "device/exact.h"
+#include "ops/cuda/kernels/kernels.h"
+
+__device__ static size_t row_of(const struct ls_cuda_sum *sum, uint64_t element)
+{
+    return sum->row != NULL ? (size_t)sum->row[element] : sum->rows > 1 ? (size_t)element : 0;
+}
+
+/* Whole units of 2^-exponent; 0 where they are too many, which `largest` tells. */
+__device__ static int64_t to_units(float x, int32_t exponent)
+{
+    const double units = ldexp((double)x, exponent);
+    return fabs(units) < 0x1p62 ? (int64_t)rint(units) : 0;
+}
+
+__device__ static void add_element(const struct ls_cuda_sum *sum, bool measure, int micro_batch,
+                                   uint64_t element, float x)
+{
+    const size_t row = row_of(sum, element);
+    const uint32_t bits = ls_magnitude(x);
+    if (bits > sum->largest[row])
+        atomicMax(&sum->largest[row], bits);
+    if (bits >= LS_NOT_FINITE)
+        atomicMin(sum->first_not_finite, (int32_t)micro_batch);
+    if (!measure)
+        atomicAdd((unsigned long long *)&sum->total[element],
+                  (unsigned long long)to_units(x, sum->exponent[row]));
+}
+
+__global__ void accumulate(struct ls_cuda_sum sum, bool measure, int micro_batch,
+                           const float *gradient)
+{
+    for (LS_EACH(i, sum.elements))
+        add_element(&sum, measure, micro_batch, i, gradient[i]);
+}
+
+/* A parameter of one row: a warp raises the largest once. */
+__global__ void accumulate_row(struct ls_cuda_sum sum, bool measure, int micro_batch,
+                               const float *gradient)
+{
+    uint32_t largest = 0;
+    for (LS_EACH(i, sum.elements)) {
+        largest = ls_larger(largest, ls_magnitude(gradient[i]));
+        if (!measure)
+            atomicAdd((unsigned long long *)&sum.total[i],
+                      (unsigned long long)to_units(gradient[i], sum.exponent[0]));
+    }
+    largest = ls_warp_largest(largest);
+    if (threadIdx.x % warpSize != 0)
+        return;
+    atomicMax(&sum.largest[0], largest);
+    if (largest >= LS_NOT_FINITE)
+        atomicMin(sum.first_not_finite, (int32_t)micro_batch);
+}
+
+int ls_cuda_accumulate(cudaStream_t stream, const struct ls_cuda_sum *sum, bool measure,
+                       int micro_batch, const float *gradient)
+{
+    const struct ls_cuda_sum to = *sum;
+    if (to.elements == 0)
+        return 0;
+    if (to.rows == 1)
+        return LS_LAUNCH(accumulate_row, ls_blocks(to.elements), LS_THREADS, stream, to, measure,
+                         micro_batch, gradient);
+    return LS_LAUNCH(accumulate, ls_blocks(to.elements), LS_THREADS, stream, to, measure,
+                     micro_batch, gradient);
+}
+
+__global__ void accumulate_rows(struct ls_cuda_sum sum, bool measure, int micro_batch,
+                                const float *rows, const int32_t *number, size_t count,
+                                size_t columns)
+{
+    __shared__ size_t named;
+    if (threadIdx.x == 0)
+        for (named = 0; named < count && number[named] >= 0;)
+            named = named + 1;
+    __syncthreads();
+    const size_t elements = named * columns;
+    for (LS_EACH(i, elements))
+        add_element(&sum, measure, micro_batch,
+                    (uint64_t)number[i / columns] * columns + i % columns, rows[i]);
+}
+
+int ls_cuda_accumulate_rows(cudaStream_t stream, const struct ls_cuda_sum *sum, bool measure,
+                            int micro_batch, const float *rows, const int32_t *number, size_t count,
+                            size_t columns)
+{
+    const struct ls_cuda_sum to = *sum;
+    if (count == 0 || columns == 0)
+        return 0;
+    return LS_LAUNCH(accumulate_rows, ls_blocks(count * columns), LS_THREADS, stream, to, measure,
+                     micro_batch, rows, number, count, columns);
+}
+
+__global__ void read_sums(struct ls_cuda_sum sum, size_t begin, size_t count, float *out)
+{
+    for (LS_EACH(i, count))
+        out[i] = (float)ldexp((double)sum.total[begin + i],
+                              -sum.total_exponent[row_of(&sum, begin + i)]);
+}
+
+int ls_cuda_read_sums(cudaStream_t stream, const struct ls_cuda_sum *sum, size_t begin,
+                      size_t count, float *out)
+{
+    const struct ls_cuda_sum of = *sum;
+    if (count == 0)
+        return 0;
+    return LS_LAUNCH(read_sums, ls_blocks(count), LS_THREADS, stream, of, begin, count, out);
+}

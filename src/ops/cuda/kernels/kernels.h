@@ -1,0 +1,64 @@
+/* What kernels compute, for host code: each function gives work to a stream and returns at once,
+ * with a cudaError_t as an int. Arrays are in the card's memory, unless something else is said. The
+ * bits are those of device/plain.h.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CUDA_KERNELS_H
+#define LS_OPS_CUDA_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "device/update.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUstream_st *cudaStream_t;
+
+/* ls_device.update. Arrays of the slice are the card's, `rule` and `slice` the host's until this
+ * returns; seen[0], seen[1] are raised to the largest gradient and weight. */
+int ls_cuda_update(cudaStream_t stream, const struct ls_update_rule *rule,
+                   const struct ls_update_slice *slice, uint32_t *seen);
+
+/* numbers[i] becomes +0 where bit first + i of the mask is set. */
+int ls_cuda_clear_masked(cudaStream_t stream, const uint32_t *mask, size_t first, float *numbers,
+                         size_t n);
+
+/* *bits is raised to the largest magnitude. */
+int ls_cuda_largest(cudaStream_t stream, const float *x, size_t n, uint32_t *bits);
+/* chunk[c]: the sum of x^2, or of |x|, over the c-th LS_EXACT_CHUNK elements. */
+int ls_cuda_norms(cudaStream_t stream, const float *x, size_t n, bool squared, double *chunk);
+
+/* A parameter's exact sums. */
+struct ls_cuda_sum {
+    int64_t *total;    /* by element */
+    const int32_t *row; /* by element; NULL: all in row 0, or, if `rows` says so, each its own */
+    size_t elements, rows;
+    const int32_t *exponent, *total_exponent; /* by row */
+    uint32_t *largest;                        /* by row */
+    int32_t *first_not_finite;
+};
+/* Adds elements [0, sum->elements) of a gradient of a micro-batch. */
+int ls_cuda_accumulate(cudaStream_t stream, const struct ls_cuda_sum *sum, bool measure,
+                       int micro_batch, const float *gradient);
+/* Row r of `rows` to row number[r] of the matrix, until the first number below 0. */
+int ls_cuda_accumulate_rows(cudaStream_t stream, const struct ls_cuda_sum *sum, bool measure,
+                            int micro_batch, const float *rows, const int32_t *number, size_t count,
+                            size_t columns);
+/* The sums of elements [begin, begin + count) as floats. */
+int ls_cuda_read_sums(cudaStream_t stream, const struct ls_cuda_sum *sum, size_t begin,
+                      size_t count, float *out);
+
+/* Merges rows of partial results (ir/sync.h) for channels [begin, end). rows: `count` addresses, in
+ * the card's memory, too. `moments`: LS_SYNC_MOMENTS, else LS_SYNC_SUMS. */
+int ls_cuda_merge(cudaStream_t stream, bool moments, int64_t channels, float eps,
+                  const double *const *rows, int count, int64_t begin, int64_t end, float *merged);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

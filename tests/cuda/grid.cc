@@ -1,0 +1,215 @@
+/* See grid.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "grid.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <vector>
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace {
+
+enum state { RUNNING, AT_BARRIER, IN_EXCHANGE, DONE };
+
+constexpr size_t STACK = 128 << 10;
+
+struct thread {
+    ucontext_t context;
+    state is = DONE;
+    uint3 index;
+    unsigned mask;         /* IN_EXCHANGE: who takes part */
+    uint64_t value;        /* what it put */
+    uint64_t seen[warpSize]; /* what all of them put */
+};
+
+struct block {
+    std::vector<thread> threads;
+    std::vector<char *> stacks;
+    const std::function<void()> *body = nullptr;
+    const char *name = "";
+    ucontext_t scheduler;
+    size_t current = 0;
+};
+
+block here;
+uint64_t state_of_order = 1;
+
+[[noreturn]] void stop(const char *what)
+{
+    std::fprintf(stderr, "kernel %s, block %u, thread %zu: %s\n", here.name, blockIdx.x,
+                 here.current, what);
+    std::abort();
+}
+
+/* SplitMix64 (Steele, Lea, Flood; 2014). */
+uint64_t draw()
+{
+    uint64_t z = (state_of_order += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+void begin_thread()
+{
+    (*here.body)();
+    here.threads[here.current].is = DONE;
+    swapcontext(&here.threads[here.current].context, &here.scheduler);
+}
+
+void leave(state is)
+{
+    thread &mine = here.threads[here.current];
+    mine.is = is;
+    swapcontext(&mine.context, &here.scheduler);
+}
+
+void resume(size_t which)
+{
+    here.current = which;
+    threadIdx = here.threads[which].index;
+    swapcontext(&here.scheduler, &here.threads[which].context);
+}
+
+/* Lets the lanes of a warp go on that have all put their values. */
+void finish_exchange(size_t which)
+{
+    const size_t warp = which / warpSize * warpSize;
+    const unsigned mask = here.threads[which].mask;
+    uint64_t values[warpSize] = {};
+    for (int lane = 0; lane < warpSize; lane++) {
+        if ((mask >> lane & 1) == 0)
+            continue;
+        if (warp + (size_t)lane >= here.threads.size())
+            continue; /* lanes that the block does not have count as there */
+        const thread &other = here.threads[warp + (size_t)lane];
+        if (other.is == DONE)
+            stop("a lane of its mask has ended");
+        if (other.is != IN_EXCHANGE || other.mask != mask)
+            return;
+        values[lane] = other.value;
+    }
+    for (int lane = 0; lane < warpSize; lane++)
+        if ((mask >> lane & 1) != 0 && warp + (size_t)lane < here.threads.size()) {
+            thread &other = here.threads[warp + (size_t)lane];
+            std::memcpy(other.seen, values, sizeof values);
+            other.is = RUNNING;
+        }
+}
+
+/* Threads that can run; where there are none, those at the barrier are let go on. */
+void list_runnable(std::vector<size_t> *list)
+{
+    size_t waiting = 0, ended = 0;
+    list->clear();
+    for (size_t i = 0; i < here.threads.size(); i++) {
+        waiting += here.threads[i].is == AT_BARRIER;
+        ended += here.threads[i].is == DONE;
+        if (here.threads[i].is == RUNNING)
+            list->push_back(i);
+    }
+    if (!list->empty() || ended == here.threads.size())
+        return;
+    if (waiting != here.threads.size())
+        stop("some threads wait at a barrier or exchange that others do not come to");
+    for (size_t i = 0; i < here.threads.size(); i++) {
+        here.threads[i].is = RUNNING;
+        list->push_back(i);
+    }
+}
+
+void make_threads(dim3 block)
+{
+    const size_t count = (size_t)block.x * block.y * block.z;
+    here.threads.resize(count);
+    while (here.stacks.size() < count) {
+        void *stack = mmap(nullptr, STACK, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (stack == MAP_FAILED)
+            stop("no memory for its threads");
+        here.stacks.push_back((char *)stack);
+    }
+    for (size_t i = 0; i < count; i++) {
+        thread &mine = here.threads[i];
+        mine.is = RUNNING;
+        mine.index = {(unsigned)(i % block.x), (unsigned)(i / block.x % block.y),
+                      (unsigned)(i / block.x / block.y)};
+        getcontext(&mine.context);
+        mine.context.uc_stack.ss_sp = here.stacks[i];
+        mine.context.uc_stack.ss_size = STACK;
+        mine.context.uc_link = nullptr;
+        makecontext(&mine.context, begin_thread, 0);
+    }
+}
+
+void run_block(dim3 block)
+{
+    std::vector<size_t> runnable;
+    make_threads(block);
+    for (list_runnable(&runnable); !runnable.empty(); list_runnable(&runnable))
+        while (!runnable.empty()) {
+            const size_t at = draw() % runnable.size(), which = runnable[at];
+            runnable[at] = runnable.back();
+            runnable.pop_back();
+            resume(which);
+            if (here.threads[which].is == IN_EXCHANGE)
+                finish_exchange(which);
+        }
+}
+
+} // namespace
+
+void ls_grid_seed(uint64_t seed)
+{
+    state_of_order = seed;
+}
+
+void ls_grid_run(const char *name, dim3 grid, dim3 block, const std::function<void()> &body)
+{
+    const uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
+    here.body = &body;
+    here.name = name;
+    gridDim = grid;
+    blockDim = block;
+    if (blocks == 0 || block.x * block.y * block.z == 0 || block.x * block.y * block.z > 1024)
+        stop("a launch of no blocks, or of blocks of more than 1024 threads");
+    std::vector<uint64_t> order(blocks);
+    for (uint64_t i = 0; i < blocks; i++)
+        order[i] = i;
+    for (uint64_t i = blocks; i > 1; i--)
+        std::swap(order[i - 1], order[draw() % i]);
+    for (uint64_t b : order) {
+        blockIdx = {(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
+                    (unsigned)(b / grid.x / grid.y)};
+        run_block(block);
+    }
+}
+
+void ls_grid_barrier()
+{
+    leave(AT_BARRIER);
+}
+
+void ls_grid_gather(unsigned mask, uint64_t value, uint64_t values[warpSize])
+{
+    thread &mine = here.threads[here.current];
+    if ((mask >> ls_grid_lane() & 1) == 0)
+        stop("an exchange in which it does not take part itself");
+    mine.mask = mask;
+    mine.value = value;
+    leave(IN_EXCHANGE);
+    std::memcpy(values, mine.seen, sizeof mine.seen);
+}
+
+uint64_t ls_grid_exchange(unsigned mask, uint64_t value, int lane)
+{
+    uint64_t values[warpSize];
+    if ((mask >> lane & 1) == 0)
+        stop("an exchange with a lane that does not take part");
+    ls_grid_gather(mask, value, values);
+    return values[lane];
+}

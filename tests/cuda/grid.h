@@ -1,0 +1,165 @@
+/* CUDA C on the CPU, for tests: kernels as C++, run block by block.
+ *
+ * Each thread of a block is a coroutine. A launch resumes them in an order that a seed chooses, from
+ * one barrier to the next, so that a barrier that is missing shows in the numbers; a barrier that
+ * some threads of a block or warp never reach ends the test program with the kernel's name. Blocks
+ * run one after the other, in an order of the seed, too.
+ *
+ * What is here is what the kernels use: built-in variables, __shared__ (static or of the launch),
+ * __syncthreads, shuffles, votes, atomics. SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TESTS_CUDA_GRID_H
+#define LS_TESTS_CUDA_GRID_H
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#define __global__   static
+#define __device__
+#define __host__
+#define __shared__   static
+#define __forceinline__ inline
+#define __restrict__ __restrict
+#define __launch_bounds__(...)
+
+struct uint3 {
+    unsigned x, y, z;
+};
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+constexpr int warpSize = 32;
+
+/* ---- The grid ---- */
+
+/* Orders of threads and blocks from now on. */
+void ls_grid_seed(uint64_t seed);
+/* Runs a kernel; `name` for messages. */
+void ls_grid_run(const char *name, dim3 grid, dim3 block, const std::function<void()> &body);
+
+/* Called by kernels. */
+void ls_grid_barrier();
+/* Waits until all lanes of `mask` have put a value, which is 64 bits, and gives that of `lane`. */
+uint64_t ls_grid_exchange(unsigned mask, uint64_t value, int lane);
+/* The same, and gives those of all lanes, 0 of others. */
+void ls_grid_gather(unsigned mask, uint64_t value, uint64_t values[warpSize]);
+
+/* ---- What kernels call ---- */
+
+static inline void __syncthreads()
+{
+    ls_grid_barrier();
+}
+
+static inline int ls_grid_lane()
+{
+    unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    return (int)(thread % warpSize);
+}
+
+static inline void __syncwarp(unsigned mask = 0xffffffffu)
+{
+    ls_grid_exchange(mask, 0, ls_grid_lane());
+}
+
+template <typename T> static inline T ls_grid_shuffle(unsigned mask, T value, int lane)
+{
+    static_assert(sizeof(T) <= sizeof(uint64_t), "a shuffle moves 64 bits at most");
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    bits = ls_grid_exchange(mask, bits, lane);
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+template <typename T> static inline T __shfl_sync(unsigned mask, T value, int lane)
+{
+    return ls_grid_shuffle(mask, value, lane % warpSize);
+}
+
+template <typename T> static inline T __shfl_xor_sync(unsigned mask, T value, int with)
+{
+    return ls_grid_shuffle(mask, value, ls_grid_lane() ^ with);
+}
+
+template <typename T> static inline T __shfl_down_sync(unsigned mask, T value, unsigned by)
+{
+    int lane = ls_grid_lane() + (int)by;
+    return ls_grid_shuffle(mask, value, lane < warpSize ? lane : ls_grid_lane());
+}
+
+static inline unsigned __ballot_sync(unsigned mask, int predicate)
+{
+    uint64_t values[warpSize];
+    unsigned votes = 0;
+    ls_grid_gather(mask, predicate != 0, values);
+    for (int i = 0; i < warpSize; i++)
+        votes |= (unsigned)values[i] << i;
+    return votes;
+}
+
+static inline int __all_sync(unsigned mask, int predicate)
+{
+    return __ballot_sync(mask, predicate) == mask;
+}
+
+static inline int __any_sync(unsigned mask, int predicate)
+{
+    return __ballot_sync(mask, predicate) != 0;
+}
+
+/* One thread runs at a time. */
+template <typename T> static inline T atomicAdd(T *at, T value)
+{
+    static_assert(!std::is_floating_point<T>::value, "sums of floats have an order");
+    T before = *at;
+    *at = before + value;
+    return before;
+}
+
+template <typename T> static inline T atomicMax(T *at, T value)
+{
+    T before = *at;
+    *at = std::max(before, value);
+    return before;
+}
+
+template <typename T> static inline T atomicMin(T *at, T value)
+{
+    T before = *at;
+    *at = std::min(before, value);
+    return before;
+}
+
+template <typename T> static inline T atomicExch(T *at, T value)
+{
+    T before = *at;
+    *at = value;
+    return before;
+}
+
+#define __fadd_rn(a, b) ((a) + (b))
+#define __fmul_rn(a, b) ((a) * (b))
+
+using std::max;
+using std::min;
+
+/* ---- Streams ---- */
+
+typedef struct CUstream_st *cudaStream_t;
+/* Takes a launch: the fake of the runtime (tests/cuda/runtime.h) runs it when its stream comes to
+ * it. Returns a cudaError_t. */
+int ls_grid_launch(const char *name, dim3 grid, dim3 block, cudaStream_t stream,
+                   std::function<void()> body);
+
+#define LS_LAUNCH(kernel, grid, block, stream, ...)                                                \
+    ls_grid_launch(#kernel, grid, block, stream, [=]() { kernel(__VA_ARGS__); })
+
+#endif
