@@ -1,5 +1,5 @@
 /* See grid.h. SPDX-License-Identifier: BSD-2-Clause */
-#include "grid.h"
+#include "cuda/grid.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -168,8 +168,11 @@ void ls_grid_seed(uint64_t seed)
     state_of_order = seed;
 }
 
-void ls_grid_run(const char *name, dim3 grid, dim3 block, const std::function<void()> &body)
+void ls_grid_run(const char *name, ls_grid_size blocks_of, ls_grid_size threads_of,
+                 const std::function<void()> &body)
 {
+    const dim3 grid(blocks_of.x, blocks_of.y, blocks_of.z);
+    const dim3 block(threads_of.x, threads_of.y, threads_of.z);
     const uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
     here.body = &body;
     here.name = name;

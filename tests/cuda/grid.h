@@ -15,6 +15,9 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <type_traits>
+
+#include "cuda/grid_run.h"
 
 #define __global__   static
 #define __device__
@@ -36,13 +39,6 @@ struct dim3 {
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 constexpr int warpSize = 32;
-
-/* ---- The grid ---- */
-
-/* Orders of threads and blocks from now on. */
-void ls_grid_seed(uint64_t seed);
-/* Runs a kernel; `name` for messages. */
-void ls_grid_run(const char *name, dim3 grid, dim3 block, const std::function<void()> &body);
 
 /* Called by kernels. */
 void ls_grid_barrier();
@@ -151,15 +147,17 @@ template <typename T> static inline T atomicExch(T *at, T value)
 using std::max;
 using std::min;
 
-/* ---- Streams ---- */
+/* ---- Launches ---- */
 
 typedef struct CUstream_st *cudaStream_t;
-/* Takes a launch: the fake of the runtime (tests/cuda/runtime.h) runs it when its stream comes to
- * it. Returns a cudaError_t. */
-int ls_grid_launch(const char *name, dim3 grid, dim3 block, cudaStream_t stream,
-                   std::function<void()> body);
+
+static inline ls_grid_size ls_grid_sized(dim3 size)
+{
+    return {size.x, size.y, size.z};
+}
 
 #define LS_LAUNCH(kernel, grid, block, stream, ...)                                                \
-    ls_grid_launch(#kernel, grid, block, stream, [=]() { kernel(__VA_ARGS__); })
+    ls_grid_launch(#kernel, ls_grid_sized(grid), ls_grid_sized(block), stream,                     \
+                   [=]() { kernel(__VA_ARGS__); })
 
 #endif

@@ -1,10 +1,10 @@
 /* Launches that run at once, for tests of single kernels. SPDX-License-Identifier: BSD-2-Clause */
-#include "grid.h"
+#include "cuda/immediate.h"
 
-#include "immediate.h"
+#include "cuda/grid_run.h"
 
-int ls_grid_launch(const char *name, dim3 grid, dim3 block, cudaStream_t stream,
-                   std::function<void()> body)
+int ls_grid_launch(const char *name, ls_grid_size grid, ls_grid_size block,
+                   struct CUstream_st *stream, std::function<void()> body)
 {
     (void)stream;
     ls_grid_run(name, grid, block, body);

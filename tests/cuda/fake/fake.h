@@ -1,0 +1,46 @@
+/* A fake of the parts of CUDA's runtime that the device calls, for tests without a card.
+ *
+ * It is as late and as unordered as CUDA permits: work is carried out when somebody waits for it,
+ * one piece at a time, of a stream that a seed chooses among those that may go on. Card memory is
+ * out of the host's reach but while a piece of work runs. A call that uses the runtime wrongly
+ * (freed memory, a pointer of the wrong side, a host array that is gone, work in no stream, an event
+ * of another card) ends the test program with the call's name: such a program has a mistake that a
+ * card may not show. Each call can be made to fail once, as cards do.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TESTS_CUDA_FAKE_H
+#define LS_TESTS_CUDA_FAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Cards from now on, with so many bytes each; all memory must be freed. 0 cards: as without a
+ * driver. The order of work is that of `seed`. */
+void fake_begin(int cards, size_t bytes, uint64_t seed);
+/* Fails the test where something is left: memory, streams, events, graphs, work. */
+void fake_end(void);
+
+/* The call `name` ("cudaMalloc") after `after` more of them fails, once. NULL: none does. */
+void fake_fail(const char *name, long after);
+bool fake_has_failed(void);
+/* How often a call was made since fake_begin. */
+long fake_calls(const char *name);
+/* Pieces of work that were carried out before an earlier one of another stream: what an order of
+ * this seed differs in from the order of the calls. */
+long fake_overtaken(void);
+/* Bytes of card memory in use, of all cards. */
+size_t fake_bytes(void);
+/* The card stops: all that is given to it or waited for fails from now on, as after an illegal
+ * address. */
+void fake_break_card(int card);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

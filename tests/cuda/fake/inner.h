@@ -1,0 +1,67 @@
+/* What the files of the fake share. SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TESTS_CUDA_FAKE_INNER_H
+#define LS_TESTS_CUDA_FAKE_INNER_H
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+namespace fake {
+
+/* A place in a stream. */
+struct mark {
+    bool over = false;
+};
+
+/* A piece of work. */
+struct work {
+    std::string name;
+    std::function<cudaError_t()> run;
+    std::shared_ptr<mark> after; /* may not begin before it; NULL: at once */
+    uint64_t number;             /* in the order of the calls */
+};
+
+struct graph {
+    std::vector<work> steps; /* in the order in which they were captured: one that captures permit */
+};
+
+extern std::recursive_mutex lock;
+
+/* Begins each call: its name for messages, and whether it is the one that fails. */
+struct call {
+    std::lock_guard<std::recursive_mutex> hold;
+    bool fails;
+    explicit call(const char *name);
+};
+
+[[noreturn]] void stop(const char *format, ...) __attribute__((format(printf, 1, 2)));
+uint64_t draw();
+int current_card();
+/* Gives work to a stream, or to the graph that it captures. */
+cudaError_t give(cudaStream_t stream, const char *name, std::function<cudaError_t()> run,
+                 std::shared_ptr<mark> after = nullptr);
+/* Carries out work until `enough` says so. */
+cudaError_t go_until(const char *who, const std::function<bool()> &enough);
+
+/* Card memory is in reach while one of these lives. */
+struct reach {
+    reach();
+    ~reach();
+};
+/* Stops unless all these bytes are of one live allocation of a card, and not pinned host memory. */
+void check_on_card(const char *who, const void *at, size_t bytes);
+/* Stops if any of these bytes is card memory. */
+void check_on_host(const char *who, const void *at, size_t bytes);
+/* Stops where a border between allocations was written to. */
+void check_borders(const char *who);
+bool is_broken(int card);
+
+} // namespace fake
+
+#endif

@@ -1,0 +1,24 @@
+/* How grids run on the CPU, for what gives and takes launches; kernels include grid.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TESTS_CUDA_GRID_RUN_H
+#define LS_TESTS_CUDA_GRID_RUN_H
+
+#include <cstdint>
+#include <functional>
+
+struct ls_grid_size {
+    unsigned x, y, z;
+};
+
+/* Orders of threads and blocks from now on. */
+void ls_grid_seed(uint64_t seed);
+/* Runs a kernel; `name` for messages. */
+void ls_grid_run(const char *name, ls_grid_size grid, ls_grid_size block,
+                 const std::function<void()> &body);
+
+/* Takes a launch, and returns a cudaError_t: tests/cuda/immediate.cc runs it at once, the fake of
+ * the runtime when its stream comes to it. */
+int ls_grid_launch(const char *name, ls_grid_size grid, ls_grid_size block,
+                   struct CUstream_st *stream, std::function<void()> body);
+
+#endif
