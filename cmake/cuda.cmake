@@ -1,20 +1,42 @@
 # The device of NVIDIA's cards. What its kernels compute is tested on the CPU, for which a C++
-# compiler is enough.
+# compiler is enough; what calls CUDA needs the toolkit's headers, and is tested with a fake runtime.
 include(CheckLanguage)
 check_language(CXX)
+find_package(CUDAToolkit QUIET)
 if(CMAKE_CXX_COMPILER)
   enable_language(CXX)
-  file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/cuda/kernels/*.cu)
+endif()
+
+file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/cuda/kernels/*.cu)
+# ls_stand_in(NAME SOURCES...): C++ of the tests.
+function(ls_stand_in name)
+  add_library(${name} STATIC ${ARGN})
+  target_compile_features(${name} PRIVATE cxx_std_17)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wshadow -ffp-contract=off -fno-math-errno)
+  target_compile_definitions(${name} PRIVATE LS_CUDA_STAND_IN="cuda/grid.h")
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include
+                             ${CMAKE_SOURCE_DIR}/tests)
+  if(CUDAToolkit_FOUND)
+    target_include_directories(${name} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  endif()
+endfunction()
+
+if(CMAKE_CXX_COMPILER)
   set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
-  add_library(ls_cuda_grid STATIC ${kernels} ${CMAKE_SOURCE_DIR}/tests/cuda/grid.cc)
-  target_compile_features(ls_cuda_grid PRIVATE cxx_std_17)
-  target_compile_options(ls_cuda_grid PRIVATE -Wall -Wextra -Wshadow -ffp-contract=off -fno-math-errno)
-  target_compile_definitions(ls_cuda_grid PRIVATE LS_CUDA_STAND_IN="cuda/grid.h")
-  target_include_directories(ls_cuda_grid PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
-  add_library(ls_cuda_immediate STATIC ${CMAKE_SOURCE_DIR}/tests/cuda/immediate.cc)
-  target_compile_features(ls_cuda_immediate PRIVATE cxx_std_17)
+  ls_stand_in(ls_cuda_grid ${kernels} ${CMAKE_SOURCE_DIR}/tests/cuda/grid.cc)
+  ls_stand_in(ls_cuda_immediate ${CMAKE_SOURCE_DIR}/tests/cuda/immediate.cc)
   target_link_libraries(ls_cuda_immediate PUBLIC ls_cuda_grid)
-  target_include_directories(ls_cuda_immediate PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  ls_test(cuda_test_contract ${CMAKE_SOURCE_DIR}/tests/cuda/test_contract.c ls_support ls_device
+  ls_test(cuda_test_contract ${CMAKE_SOURCE_DIR}/tests/cuda/test_contract.c ls_device
     ls_cuda_immediate)
+endif()
+
+if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
+  file(GLOB host CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/cuda/*.c)
+  add_library(ls_cuda_host STATIC ${host})
+  target_link_libraries(ls_cuda_host PUBLIC ls_device)
+  target_include_directories(ls_cuda_host SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+  file(GLOB fake CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cuda/fake/*.cc)
+  ls_stand_in(ls_cuda_fake ${fake})
+  target_link_libraries(ls_cuda_fake PUBLIC ls_cuda_grid)
+  ls_test(cuda_test_card ${CMAKE_SOURCE_DIR}/tests/cuda/test_card.c ls_cuda_host ls_cuda_fake)
 endif()

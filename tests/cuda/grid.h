@@ -1,9 +1,9 @@
 /* CUDA C on the CPU, for tests: kernels as C++, run block by block.
  *
- * Each thread of a block is a coroutine. A launch resumes them in an order that a seed chooses, from
- * one barrier to the next, so that a barrier that is missing shows in the numbers; a barrier that
- * some threads of a block or warp never reach ends the test program with the kernel's name. Blocks
- * run one after the other, in an order of the seed, too.
+ * Each thread of a block is a coroutine. A launch resumes them in an order that a seed chooses,
+ * from one barrier to the next, so that a barrier that is missing shows in the numbers; a barrier
+ * that some threads of a block or warp never reach ends the test program with the kernel's name.
+ * Blocks run one after the other, in an order of the seed, too.
  *
  * What is here is what the kernels use: built-in variables, __shared__ (static or of the launch),
  * __syncthreads, shuffles, votes, atomics. SPDX-License-Identifier: BSD-2-Clause */
@@ -19,10 +19,10 @@
 
 #include "cuda/grid_run.h"
 
-#define __global__   static
+#define __global__ static
 #define __device__
 #define __host__
-#define __shared__   static
+#define __shared__      static
 #define __forceinline__ inline
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
@@ -33,7 +33,9 @@ struct uint3 {
 
 struct dim3 {
     unsigned x, y, z;
-    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_)
+    {
+    }
 };
 
 extern uint3 threadIdx, blockIdx;

@@ -1,4 +1,5 @@
-/* Kernels that run on the CPU as soon as they are launched. SPDX-License-Identifier: BSD-2-Clause */
+/* Kernels that run on the CPU as soon as they are launched. SPDX-License-Identifier: BSD-2-Clause
+ */
 #ifndef LS_TESTS_CUDA_IMMEDIATE_H
 #define LS_TESTS_CUDA_IMMEDIATE_H
 

@@ -140,8 +140,7 @@ static void figures_have_plain_bits(void **state)
             (squared ? ls_plain_sums.squares : ls_plain_sums.magnitudes)(mine.weight, n, &expected,
                                                                          NULL);
             assert_int_equal(ls_cuda_norms(NULL, mine.weight, n, squared, chunk), 0);
-            const double sum =
-                ls_sum_doubles(chunk, (n + LS_EXACT_CHUNK - 1) / LS_EXACT_CHUNK);
+            const double sum = ls_sum_doubles(chunk, (n + LS_EXACT_CHUNK - 1) / LS_EXACT_CHUNK);
             assert_memory_equal(&sum, &expected, sizeof sum);
         }
     }
@@ -167,28 +166,23 @@ static void open_both(struct both *both, int n, enum cut cut)
     const size_t elements = (size_t)n;
     const size_t rows = cut == ONE_ROW ? 1 : cut == LISTED ? elements / 3 + 1 : elements;
     memset(both, 0, sizeof *both);
-    assert_int_equal(
-        ls_plain_accumulator.create(&elements, NULL, 1, 1, &both->plain, NULL), 0);
+    assert_int_equal(ls_plain_accumulator.create(&elements, NULL, 1, 1, &both->plain, NULL), 0);
     for (int i = 0; i < n; i++) {
         both->row[i] = (int32_t)((size_t)i % rows);
         both->list[i] = (float)(both->row[i] + 1);
     }
     if (cut != ONE_ROW)
-        assert_int_equal(ls_plain_accumulator.cut(both->plain, 0, rows,
-                                                  cut == LISTED ? both->list : NULL, NULL),
-                         0);
+        assert_int_equal(
+            ls_plain_accumulator.cut(both->plain, 0, rows, cut == LISTED ? both->list : NULL, NULL),
+            0);
     ls_plain_accumulator.part(both->plain, 0, &both->part);
     both->first = INT32_MAX;
     for (size_t r = 0; r < rows; r++)
         both->part.exponent[r] = both->exponent[r] = 30 + (int32_t)(r % 9);
-    both->sum = (struct ls_cuda_sum){both->total,
-                                     cut == LISTED ? both->row : NULL,
-                                     elements,
-                                     rows,
-                                     both->exponent,
-                                     both->exponent,
-                                     both->largest,
-                                     &both->first};
+    both->sum = (struct ls_cuda_sum){both->total,    cut == LISTED ? both->row : NULL,
+                                     elements,       rows,
+                                     both->exponent, both->exponent,
+                                     both->largest,  &both->first};
 }
 
 static void compare_both(struct both *both)
@@ -296,12 +290,9 @@ static void statistics_have_plain_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(updates_have_plain_bits),
-        cmocka_unit_test(masked_weights_are_cleared),
-        cmocka_unit_test(figures_have_plain_bits),
-        cmocka_unit_test(sums_have_plain_bits),
-        cmocka_unit_test(measuring_changes_no_sum),
-        cmocka_unit_test(named_rows_are_added),
+        cmocka_unit_test(updates_have_plain_bits),    cmocka_unit_test(masked_weights_are_cleared),
+        cmocka_unit_test(figures_have_plain_bits),    cmocka_unit_test(sums_have_plain_bits),
+        cmocka_unit_test(measuring_changes_no_sum),   cmocka_unit_test(named_rows_are_added),
         cmocka_unit_test(statistics_have_plain_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

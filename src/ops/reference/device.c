@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/thread.h"
+#include "device/factor_sum.h"
 #include "device/products.h"
 #include "device/regions.h"
 #include "ir/graph.h"
@@ -224,40 +225,15 @@ static bool supports(const struct ls_op *op)
 
 /* ---- Gradients from factors ------------------------------------------------------------------ */
 
-/* The same of a portable inner product: in fp32, some rows in a chain, and these sums one after the
- * other. */
-static float add_portable_rows(const struct ls_factoring *factoring,
-                               const struct ls_factor_rows *factors, const size_t *in, size_t out)
-{
-    enum { ROWS = 128 };
-    const int64_t *size = factoring->size;
-    float sum = 0, chain = 0;
-    for (size_t r = 0; r < factors->rows; r++) {
-        const float *x = factors->side[LS_FACTOR_INPUT] + r * (size_t)size[LS_FACTOR_INPUT];
-        const float *dy = factors->side[LS_FACTOR_OUTPUT] + r * (size_t)size[LS_FACTOR_OUTPUT];
-        chain = fmaf(in != NULL ? x[*in] : 1, dy[out], chain);
-        if ((r + 1) % ROWS != 0 && r + 1 < factors->rows)
-            continue;
-        sum = r < ROWS ? chain : sum + chain;
-        chain = 0;
-    }
-    return sum;
-}
-
 /* The sum over rows of x[in] dy[out], or of dy[out]. */
 static float add_rows(const struct ls_factoring *factoring, const struct ls_factor_rows *factors,
                       const size_t *in, size_t out)
 {
-    const int64_t *size = factoring->size;
-    double sum = 0;
-    if (factoring->portable)
-        return add_portable_rows(factoring, factors, in, out);
-    for (size_t r = 0; r < factors->rows; r++) {
-        const float *x = factors->side[LS_FACTOR_INPUT] + r * (size_t)size[LS_FACTOR_INPUT];
-        const float *dy = factors->side[LS_FACTOR_OUTPUT] + r * (size_t)size[LS_FACTOR_OUTPUT];
-        sum += (in != NULL ? (double)x[*in] : 1) * (double)dy[out];
-    }
-    return (float)sum;
+    return ls_factor_sum(in != NULL ? factors->side[LS_FACTOR_INPUT] + *in : NULL,
+                         (size_t)factoring->size[LS_FACTOR_INPUT],
+                         factors->side[LS_FACTOR_OUTPUT] + out,
+                         (size_t)factoring->size[LS_FACTOR_OUTPUT], factors->rows,
+                         factoring->portable);
 }
 
 static int weight_gradient(const struct ls_factoring *factoring,

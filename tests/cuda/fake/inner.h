@@ -60,6 +60,8 @@ void check_on_card(const char *who, const void *at, size_t bytes);
 void check_on_host(const char *who, const void *at, size_t bytes);
 /* Stops where a border between allocations was written to. */
 void check_borders(const char *who);
+/* No memory is in use; cards have so many bytes from now on. */
+void begin_memory(int cards, size_t bytes);
 bool is_broken(int card);
 
 } // namespace fake

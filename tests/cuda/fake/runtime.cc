@@ -33,8 +33,6 @@ struct CUgraphExec_st {
 
 namespace fake {
 
-void begin_memory(int cards, size_t bytes);
-
 std::recursive_mutex lock;
 
 namespace {

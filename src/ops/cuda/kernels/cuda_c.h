@@ -1,5 +1,5 @@
-/* What a file of kernels includes first: CUDA C of nvcc, or, where tests say so, of tests/cuda/grid.h,
- * which runs grids on the CPU.
+/* What a file of kernels includes first: CUDA C of nvcc, or, where tests say so, of
+ * tests/cuda/grid.h, which runs grids on the CPU.
  *
  *     LS_LAUNCH(kernel, blocks, threads, stream, arguments...)
  *

@@ -34,7 +34,7 @@ int ls_cuda_norms(cudaStream_t stream, const float *x, size_t n, bool squared, d
 
 /* A parameter's exact sums. */
 struct ls_cuda_sum {
-    int64_t *total;    /* by element */
+    int64_t *total;     /* by element */
     const int32_t *row; /* by element; NULL: all in row 0, or, if `rows` says so, each its own */
     size_t elements, rows;
     const int32_t *exponent, *total_exponent; /* by row */
@@ -56,6 +56,24 @@ int ls_cuda_read_sums(cudaStream_t stream, const struct ls_cuda_sum *sum, size_t
  * the card's memory, too. `moments`: LS_SYNC_MOMENTS, else LS_SYNC_SUMS. */
 int ls_cuda_merge(cudaStream_t stream, bool moments, int64_t channels, float eps,
                   const double *const *rows, int count, int64_t begin, int64_t end, float *merged);
+
+/* Factors of a gradient: rows of both sides, one behind the other. */
+struct ls_cuda_factors {
+    const float *input, *output;
+    size_t inputs, outputs, rows;
+    bool transpose; /* the gradient is [inputs, outputs] */
+    bool portable;
+};
+/* The piece of the gradient of the weights, or of the bias, that device/factors.h describes. */
+int ls_cuda_factor_gradient(cudaStream_t stream, const struct ls_cuda_factors *factors, bool bias,
+                            size_t begin, size_t rows, size_t columns, size_t row, float *gradient);
+
+/* Exchanges two arrays that do not overlap; `bytes` is not 0. */
+int ls_cuda_swap(cudaStream_t stream, void *a, void *b, size_t bytes);
+int ls_cuda_fill_words(cudaStream_t stream, uint32_t *words, uint32_t value, size_t n);
+/* number[i] = row[i] - 1, or 0 where that is below 0: rows as ls_device_accumulator.cut has them.
+ */
+int ls_cuda_number_rows(cudaStream_t stream, const float *row, int32_t *number, size_t n);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,17 @@
+/* Exact sums of gradients on a card. SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CUDA_ACCUMULATOR_H
+#define LS_OPS_CUDA_ACCUMULATOR_H
+
+#include "device/accumulator.h"
+#include "ops/cuda/card.h"
+
+extern const struct ls_device_accumulator ls_card_accumulator;
+
+/* What an ACCUMULATE op does, in a stream. */
+int ls_card_accumulate(cudaStream_t stream, struct ls_accumulator *accumulator, int micro_batch,
+                       int parameter, const float *gradient, struct ls_error *error);
+int ls_card_accumulate_rows(cudaStream_t stream, struct ls_accumulator *accumulator,
+                            int micro_batch, int parameter, const struct ls_accumulated_rows *rows,
+                            struct ls_error *error);
+
+#endif

@@ -1,0 +1,29 @@
+/* Cards: what the device asks of CUDA's runtime, with its errors in the user's terms.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CUDA_CARD_H
+#define LS_OPS_CUDA_CARD_H
+
+#include <cuda_runtime_api.h>
+
+#include "device/memory.h"
+#include "device/stream.h"
+
+/* 0, or fails with what the card could not do ("allocate 12 bytes") and why. Memory that ran out is
+ * LOCKSTEP_RESOURCE, everything else LOCKSTEP_INTERNAL. */
+int ls_card_check(int code, const char *what, struct ls_error *error);
+
+/* The stream of the calling thread, for work that is over when a function returns; NULL after a
+ * message. It ends with the thread. */
+cudaStream_t ls_card_own_stream(struct ls_error *error);
+/* Ends the stream of the calling thread, as the end of the thread does. */
+void ls_card_end_thread(void);
+/* Waits for it, if `code`, of the last launch, is no failure; the status of both. */
+int ls_card_finish(int code, const char *what, struct ls_error *error);
+
+/* The stream behind one of the engine's; NULL gives the calling thread's own. */
+cudaStream_t ls_card_stream(struct ls_stream *stream, struct ls_error *error);
+
+extern const struct ls_device_memory ls_card_memory;
+extern const struct ls_device_streams ls_card_streams;
+
+#endif
