@@ -26,6 +26,8 @@ if(CMAKE_CXX_COMPILER)
   ls_stand_in(ls_cuda_grid ${kernels} ${CMAKE_SOURCE_DIR}/tests/cuda/grid.cc)
   ls_stand_in(ls_cuda_immediate ${CMAKE_SOURCE_DIR}/tests/cuda/immediate.cc)
   target_link_libraries(ls_cuda_immediate PUBLIC ls_cuda_grid)
+  ls_test(cuda_test_products ${CMAKE_SOURCE_DIR}/tests/cuda/test_products.c ls_kernels ls_ops
+    ls_cuda_immediate)
   ls_test(cuda_test_contract ${CMAKE_SOURCE_DIR}/tests/cuda/test_contract.c ls_device
     ls_cuda_immediate)
 endif()

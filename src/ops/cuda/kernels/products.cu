@@ -1,0 +1,480 @@
+/* See products.h. A block of threads computes a tile of TILE x TILE results, a thread PART x PART of
+ * them; LS_PRODUCT_BLOCK terms of both operands at a time lie in shared memory, which is one block
+ * of the declared sum. SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cuda/kernels/cuda_c.h"
+
+#include "ops/cuda/kernels/products.h"
+
+namespace {
+
+constexpr int TILE = 64, PART = 4, SIDE = TILE / PART, TERMS = 32, AXES = 3;
+static_assert(SIDE * SIDE == 256, "a thread for each part of a tile");
+
+struct size {
+    int64_t lines, columns, terms, groups;
+};
+
+/* ---- The product ----------------------------------------------------------------------------- */
+
+/* Sums of a thread, line by line: two chains of the block at hand, and what blocks came to. */
+struct part {
+    float chain[2][PART][PART], sum[PART][PART];
+};
+
+__device__ inline void clear(struct part *part)
+{
+    for (int i = 0; i < PART; i++)
+        for (int j = 0; j < PART; j++)
+            part->chain[0][i][j] = part->chain[1][i][j] = part->sum[i][j] = 0;
+}
+
+/* A term of all results of a thread, which are SIDE lines and columns apart. */
+__device__ inline void add_term(float (*chain)[PART][PART], const float *a, const float *b)
+{
+    for (int i = 0; i < PART; i++)
+        for (int j = 0; j < PART; j++)
+            (*chain)[i][j] = fmaf(a[i * SIDE], b[j * SIDE], (*chain)[i][j]);
+}
+
+__device__ inline void end_block(struct part *part)
+{
+    for (int i = 0; i < PART; i++)
+        for (int j = 0; j < PART; j++) {
+            const float both = part->chain[0][i][j] + part->chain[1][i][j];
+            part->sum[i][j] = part->sum[i][j] + both;
+            part->chain[0][i][j] = part->chain[1][i][j] = 0;
+        }
+}
+
+/* TERMS terms from `first` on of the TILE lines from `line` on; zeros behind the ends. */
+template <class Operand>
+__device__ inline void load(const Operand &from, int64_t group, int64_t line, int64_t lines,
+                            int64_t first, int64_t terms, float (*to)[TILE])
+{
+    for (int i = (int)threadIdx.x; i < TILE * TERMS; i += SIDE * SIDE) {
+        const int64_t at = line + i % TILE, term = first + i / TILE;
+        to[i / TILE][i % TILE] = at < lines && term < terms ? from(group, at, term) : 0;
+    }
+}
+
+template <class A, class B, class Out>
+__global__ void multiply(A a, B b, Out out, struct size of)
+{
+    __shared__ float left[TERMS][TILE], right[TERMS][TILE];
+    const int64_t group = blockIdx.z;
+    const int64_t line = (int64_t)blockIdx.x * TILE, column = (int64_t)blockIdx.y * TILE;
+    const int mine = (int)threadIdx.x / SIDE, other = (int)threadIdx.x % SIDE;
+    struct part part;
+    clear(&part);
+    for (int64_t first = 0; first < of.terms; first += TERMS) {
+        load(a, group, line, of.lines, first, of.terms, left);
+        load(b, group, column, of.columns, first, of.terms, right);
+        __syncthreads();
+        for (int t = 0; t < TERMS; t += 2) { /* zeros behind the end change no sum */
+            add_term(&part.chain[0], left[t] + mine, right[t] + other);
+            add_term(&part.chain[1], left[t + 1] + mine, right[t + 1] + other);
+        }
+        end_block(&part);
+        __syncthreads();
+    }
+    for (int i = 0; i < PART; i++)
+        for (int j = 0; j < PART; j++) {
+            const int64_t l = line + mine + i * SIDE, c = column + other + j * SIDE;
+            if (l < of.lines && c < of.columns)
+                out(group, l, c, part.sum[i][j] + 0.0F);
+        }
+}
+
+/* Groups of single channels have one chain without blocks, a thread for each result. */
+template <class A, class B, class Out>
+__global__ void chain(A a, B b, Out out, struct size of)
+{
+    const int64_t results = of.groups * of.lines * of.columns;
+    for (LS_EACH(i, results)) {
+        const int64_t at = (int64_t)i, c = at % of.columns, l = at / of.columns % of.lines;
+        const int64_t group = at / of.columns / of.lines;
+        float sum = 0;
+        for (int64_t t = 0; t < of.terms; t++)
+            sum = fmaf(a(group, l, t), b(group, c, t), sum);
+        out(group, l, c, sum + 0.0F);
+    }
+}
+
+template <class A, class B, class Out>
+int launch(cudaStream_t stream, const A &a, const B &b, const Out &out, const struct size &of,
+           bool single)
+{
+    const A left = a;
+    const B right = b;
+    const Out to = out;
+    const struct size all = of;
+    if (of.lines <= 0 || of.columns <= 0 || of.groups <= 0)
+        return 0;
+    if (single)
+        return LS_LAUNCH((chain<A, B, Out>), ls_blocks((uint64_t)(of.groups * of.lines * of.columns)),
+                         LS_THREADS, stream, left, right, to, all);
+    const dim3 grid((unsigned)((of.lines + TILE - 1) / TILE),
+                    (unsigned)((of.columns + TILE - 1) / TILE), (unsigned)of.groups);
+    return LS_LAUNCH((multiply<A, B, Out>), grid, dim3(SIDE * SIDE), stream, left, right, to, all);
+}
+
+/* ---- Matrices -------------------------------------------------------------------------------- */
+
+struct matrix {
+    const float *data;
+    int64_t line, term; /* steps */
+    __device__ float operator()(int64_t, int64_t at, int64_t t) const
+    {
+        return data[at * line + t * term];
+    }
+};
+
+__device__ inline float finish(float sum, const float *bias, int64_t channel, bool relu, float slope)
+{
+    if (bias != NULL)
+        sum = sum + bias[channel];
+    return !relu || !(sum < 0) ? sum : slope == 0 ? 0 : slope * sum;
+}
+
+struct rows {
+    float *data;
+    int64_t line, column;
+    const float *bias; /* by column */
+    bool relu;
+    float slope;
+    __device__ void operator()(int64_t, int64_t at, int64_t c, float sum) const
+    {
+        data[at * line + c * column] = finish(sum, bias, c, relu, slope);
+    }
+};
+
+/* ---- Windows --------------------------------------------------------------------------------- */
+
+struct windows {
+    struct ls_cuda_convolution of;
+    int64_t x_points, y_points, k_points;
+};
+
+struct windows windows_of(const struct ls_cuda_convolution *of)
+{
+    struct windows windows = {*of, 1, 1, 1};
+    for (int a = 0; a < AXES; a++) {
+        windows.x_points *= of->x[a];
+        windows.y_points *= of->y[a];
+        windows.k_points *= of->kernel[a];
+    }
+    return windows;
+}
+
+/* Where the window of position y has weight k, in x; -1: outside. */
+__device__ inline int64_t find_x(const struct windows &w, int64_t y, int64_t k)
+{
+    int64_t place = 0, step = 1;
+    for (int a = AXES - 1; a >= 0; a--) {
+        const int64_t at = y % w.of.y[a] * w.of.stride[a] + k % w.of.kernel[a] * w.of.dilation[a] -
+                           w.of.pad[a];
+        if (at < 0 || at >= w.of.x[a])
+            return -1;
+        place += at * step;
+        step *= w.of.x[a];
+        y /= w.of.y[a];
+        k /= w.of.kernel[a];
+    }
+    return place;
+}
+
+/* x as the lines of a forward product: (sample, position of y); terms: (weight, channel of x). */
+struct x_windows {
+    struct windows w;
+    const float *x;
+    __device__ float operator()(int64_t group, int64_t at, int64_t t) const
+    {
+        const int64_t n = at / w.y_points, c = t % w.of.x_channels;
+        const int64_t place = find_x(w, at % w.y_points, t / w.of.x_channels);
+        const int64_t plane = (n * w.of.groups + group) * w.of.x_channels + c;
+        return place < 0 ? 0 : x[plane * w.x_points + place];
+    }
+};
+
+/* Weights by channel of y; terms: (weight, channel of x). */
+struct weights_of_y {
+    struct windows w;
+    const float *weights;
+    __device__ float operator()(int64_t group, int64_t o, int64_t t) const
+    {
+        return weights[group * w.of.w_group + o * w.of.w_y + t % w.of.x_channels * w.of.w_x +
+                       t / w.of.x_channels];
+    }
+};
+
+struct to_y {
+    struct windows w;
+    float *y;
+    __device__ void operator()(int64_t group, int64_t at, int64_t o, float sum) const
+    {
+        const int64_t channel = group * w.of.y_channels + o;
+        const int64_t plane = at / w.y_points * w.of.groups * w.of.y_channels + channel;
+        y[plane * w.y_points + at % w.y_points] =
+            finish(sum, w.of.bias, channel, w.of.relu, w.of.slope);
+    }
+};
+
+/* Positions of x that meet the same weights: along each axis those `step` apart from `first` on,
+ * and of the weights those `tap_step` apart. */
+struct residue {
+    int64_t first[AXES], step[AXES], count[AXES], points;
+    int64_t tap[AXES], tap_step[AXES], taps[AXES], weights;
+};
+
+__device__ inline int64_t x_of(const struct windows &w, const struct residue &r, int64_t at)
+{
+    int64_t place = 0, step = 1;
+    for (int a = AXES - 1; a >= 0; a--) {
+        place += (r.first[a] + at % r.count[a] * r.step[a]) * step;
+        step *= w.of.x[a];
+        at /= r.count[a];
+    }
+    return place;
+}
+
+__device__ inline int64_t weight_of(const struct windows &w, const struct residue &r, int64_t k)
+{
+    int64_t place = 0, step = 1;
+    for (int a = AXES - 1; a >= 0; a--) {
+        place += (r.tap[a] + k % r.taps[a] * r.tap_step[a]) * step;
+        step *= w.of.kernel[a];
+        k /= r.taps[a];
+    }
+    return place;
+}
+
+/* Where weight k of the residue's lies at its position `at`, in y; -1: outside. */
+__device__ inline int64_t find_y(const struct windows &w, const struct residue &r, int64_t at,
+                                 int64_t k)
+{
+    int64_t place = 0, step = 1;
+    for (int a = AXES - 1; a >= 0; a--) {
+        const int64_t x = r.first[a] + at % r.count[a] * r.step[a];
+        const int64_t tap = r.tap[a] + k % r.taps[a] * r.tap_step[a];
+        const int64_t distance = x + w.of.pad[a] - tap * w.of.dilation[a];
+        const int64_t y = distance / w.of.stride[a];
+        if (distance < 0 || y >= w.of.y[a])
+            return -1;
+        place += y * step;
+        step *= w.of.y[a];
+        at /= r.count[a];
+        k /= r.taps[a];
+    }
+    return place;
+}
+
+/* y as lines: (sample, position of x in the residue); terms: (weight, channel of y). */
+struct y_windows {
+    struct windows w;
+    struct residue r;
+    const float *y;
+    __device__ float operator()(int64_t group, int64_t at, int64_t t) const
+    {
+        const int64_t o = t % w.of.y_channels;
+        const int64_t place = find_y(w, r, at % r.points, t / w.of.y_channels);
+        const int64_t plane = (at / r.points * w.of.groups + group) * w.of.y_channels + o;
+        return place < 0 ? 0 : y[plane * w.y_points + place];
+    }
+};
+
+/* Weights by channel of x; terms: (weight, channel of y). */
+struct weights_of_x {
+    struct windows w;
+    struct residue r;
+    const float *weights;
+    __device__ float operator()(int64_t group, int64_t c, int64_t t) const
+    {
+        return weights[group * w.of.w_group + t % w.of.y_channels * w.of.w_y + c * w.of.w_x +
+                       weight_of(w, r, t / w.of.y_channels)];
+    }
+};
+
+struct to_x {
+    struct windows w;
+    struct residue r;
+    float *x;
+    __device__ void operator()(int64_t group, int64_t at, int64_t c, float sum) const
+    {
+        const int64_t channel = group * w.of.x_channels + c;
+        const int64_t plane = at / r.points * w.of.groups * w.of.x_channels + channel;
+        x[plane * w.x_points + x_of(w, r, at % r.points)] =
+            finish(sum, w.of.bias, channel, w.of.relu, w.of.slope);
+    }
+};
+
+/* y by channel; terms: (sample, position of y). */
+struct y_channels {
+    struct windows w;
+    const float *y;
+    __device__ float operator()(int64_t group, int64_t o, int64_t t) const
+    {
+        const int64_t plane = (t / w.y_points * w.of.groups + group) * w.of.y_channels + o;
+        return y[plane * w.y_points + t % w.y_points];
+    }
+};
+
+/* x by (channel, weight); terms: (sample, position of y). */
+struct x_channels {
+    struct windows w;
+    const float *x;
+    __device__ float operator()(int64_t group, int64_t at, int64_t t) const
+    {
+        const int64_t place = find_x(w, t % w.y_points, at % w.k_points);
+        const int64_t plane =
+            (t / w.y_points * w.of.groups + group) * w.of.x_channels + at / w.k_points;
+        return place < 0 ? 0 : x[plane * w.x_points + place];
+    }
+};
+
+struct to_w {
+    struct windows w;
+    float *weights;
+    __device__ void operator()(int64_t group, int64_t o, int64_t at, float sum) const
+    {
+        weights[group * w.of.w_group + o * w.of.w_y + at / w.k_points * w.of.w_x +
+                at % w.k_points] = sum;
+    }
+};
+
+/* The weights along an axis that positions of x with this remainder meet: the first of them, how
+ * far they are apart, and how many there are. */
+void find_taps(const struct ls_cuda_convolution *of, int a, int64_t first, struct residue *r)
+{
+    r->taps[a] = 0;
+    r->tap_step[a] = 1;
+    for (int64_t k = 0; k < of->kernel[a]; k++) {
+        if ((first + of->pad[a] - k * of->dilation[a]) % of->stride[a] != 0)
+            continue;
+        if (r->taps[a]++ == 0)
+            r->tap[a] = k;
+        else if (r->taps[a] == 2)
+            r->tap_step[a] = k - r->tap[a];
+    }
+}
+
+/* The residue that begins at these positions of x. */
+struct residue residue_of(const struct ls_cuda_convolution *of, const int64_t first[AXES])
+{
+    struct residue r = {};
+    r.points = r.weights = 1;
+    for (int a = 0; a < AXES; a++) {
+        r.first[a] = first[a];
+        r.step[a] = of->stride[a];
+        r.count[a] = (of->x[a] - first[a] + of->stride[a] - 1) / of->stride[a];
+        find_taps(of, a, first[a], &r);
+        r.points *= r.count[a];
+        r.weights *= r.taps[a];
+    }
+    return r;
+}
+
+} // namespace
+
+/* ---- For host code --------------------------------------------------------------------------- */
+
+int ls_cuda_inner_product(cudaStream_t stream, const struct ls_cuda_inner *of,
+                          const float *x, const float *w, float *y)
+{
+    const struct matrix a = {x, of->k, 1};
+    const struct matrix b = {w, of->transpose ? 1 : of->k, of->transpose ? of->n : 1};
+    const struct rows out = {y, of->n, 1, of->bias, of->relu, of->slope};
+    return launch(stream, a, b, out, {of->m, of->n, of->k, 1}, false);
+}
+
+int ls_cuda_inner_product_data(cudaStream_t stream, const struct ls_cuda_inner *of,
+                               const float *dy, const float *w, float *dx)
+{
+    const struct matrix a = {dy, of->n, 1};
+    const struct matrix b = {w, of->transpose ? of->n : 1, of->transpose ? 1 : of->k};
+    const struct rows out = {dx, of->k, 1, NULL, false, 0};
+    return launch(stream, a, b, out, {of->m, of->k, of->n, 1}, false);
+}
+
+int ls_cuda_inner_product_weights(cudaStream_t stream, const struct ls_cuda_inner *of,
+                                  const float *x, const float *dy, float *dw)
+{
+    const struct matrix a = {dy, 1, of->n}, b = {x, 1, of->k};
+    const struct rows out = {dw, of->transpose ? 1 : of->k, of->transpose ? of->n : 1, NULL, false, 0};
+    return launch(stream, a, b, out, {of->n, of->k, of->m, 1}, false);
+}
+
+static bool is_single(const struct ls_cuda_convolution *of)
+{
+    return of->x_channels == 1 && of->y_channels == 1;
+}
+
+int ls_cuda_convolve_to_y(cudaStream_t stream, const struct ls_cuda_convolution *of, const float *x,
+                          const float *w, float *y)
+{
+    const struct windows windows = windows_of(of);
+    return launch(stream, x_windows{windows, x}, weights_of_y{windows, w}, to_y{windows, y},
+                  {of->samples * windows.y_points, of->y_channels,
+                   of->x_channels * windows.k_points, of->groups},
+                  is_single(of));
+}
+
+int ls_cuda_convolve_to_x(cudaStream_t stream, const struct ls_cuda_convolution *of, const float *y,
+                          const float *w, float *x)
+{
+    const struct windows windows = windows_of(of);
+    int code = 0;
+    int64_t first[AXES];
+    for (first[0] = 0; first[0] < of->stride[0] && first[0] < of->x[0]; first[0]++)
+        for (first[1] = 0; first[1] < of->stride[1] && first[1] < of->x[1]; first[1]++)
+            for (first[2] = 0; first[2] < of->stride[2] && first[2] < of->x[2] && code == 0;
+                 first[2]++) {
+                const struct residue r = residue_of(of, first);
+                code = launch(stream, y_windows{windows, r, y}, weights_of_x{windows, r, w},
+                              to_x{windows, r, x},
+                              {of->samples * r.points, of->x_channels, of->y_channels * r.weights,
+                               of->groups},
+                              is_single(of));
+            }
+    return code;
+}
+
+int ls_cuda_convolve_to_w(cudaStream_t stream, const struct ls_cuda_convolution *of, const float *x,
+                          const float *y, float *w)
+{
+    const struct windows windows = windows_of(of);
+    return launch(stream, y_channels{windows, y}, x_channels{windows, x}, to_w{windows, w},
+                  {of->y_channels, of->x_channels * windows.k_points,
+                   of->samples * windows.y_points, of->groups},
+                  false);
+}
+
+__global__ void sum_channels(const float *dy, int64_t samples, int64_t channels,
+                                    int64_t points, float *db)
+{
+    for (LS_EACH(c, channels)) {
+        float chain[2] = {0, 0}, sum = 0;
+        int64_t terms = 0;
+        for (int64_t n = 0; n < samples; n++)
+            for (int64_t p = 0; p < points; p++) {
+                if (terms > 0 && terms % TERMS == 0) {
+                    sum = sum + (chain[0] + chain[1]);
+                    chain[0] = chain[1] = 0;
+                }
+                const float value = dy[(n * channels + (int64_t)c) * points + p];
+                if (terms++ % 2 == 0)
+                    chain[0] = fmaf(value, 1, chain[0]);
+                else
+                    chain[1] = fmaf(value, 1, chain[1]);
+            }
+        db[c] = sum + (chain[0] + chain[1]) + 0.0F;
+    }
+}
+
+int ls_cuda_sum_channels(cudaStream_t stream, const float *dy, int64_t samples, int64_t channels,
+                         int64_t points, float *db)
+{
+    if (channels <= 0)
+        return 0;
+    return LS_LAUNCH(sum_channels, ls_blocks((uint64_t)channels), LS_THREADS, stream, dy, samples,
+                     channels, points, db);
+}
