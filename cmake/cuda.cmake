@@ -42,3 +42,7 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
   target_link_libraries(ls_cuda_fake PUBLIC ls_cuda_grid)
   ls_test(cuda_test_card ${CMAKE_SOURCE_DIR}/tests/cuda/test_card.c ls_cuda_host ls_cuda_fake)
 endif()
+
+add_test(NAME cuda_nvcc COMMAND bash ${CMAKE_SOURCE_DIR}/tests/cuda/nvcc.sh)
+set_tests_properties(cuda_nvcc PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
+  ENVIRONMENT "${LS_TEST_ENVIRONMENT}")

@@ -118,9 +118,10 @@ LS_HOST_DEVICE void ls_update_element(const struct ls_update_rule *rule,
         slice->direction[i] = ls_update_direction(rule, slice, i);
         return;
     }
+    float none = 0; /* of rules with one history */
     if (both)
         ls_update_step(rule, slice->gradient[i], w, &slice->history[0][i],
-                       slice->history[1] != NULL ? &slice->history[1][i] : NULL);
+                       slice->history[1] != NULL ? &slice->history[1][i] : &none);
     else
         *w = ls_update_moved(rule, slice, i);
     if (average != NULL)

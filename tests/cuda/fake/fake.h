@@ -1,11 +1,11 @@
 /* A fake of the parts of CUDA's runtime that the device calls, for tests without a card.
  *
- * It is as late and as unordered as CUDA permits: work is carried out when somebody waits for it,
+ * It is as late and as unordered as CUDA permits: work is carried out when a thread waits for it,
  * one piece at a time, of a stream that a seed chooses among those that may go on. Card memory is
  * out of the host's reach but while a piece of work runs. A call that uses the runtime wrongly
- * (freed memory, a pointer of the wrong side, a host array that is gone, work in no stream, an event
- * of another card) ends the test program with the call's name: such a program has a mistake that a
- * card may not show. Each call can be made to fail once, as cards do.
+ * (freed memory, a pointer of the wrong side, a host array that is gone, work in no stream, an
+ * event of another card) ends the test program with the call's name: such a program has a mistake
+ * that a card may not show. Each call can be made to fail once, as cards do.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_CUDA_FAKE_H

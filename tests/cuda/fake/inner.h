@@ -12,7 +12,8 @@
 
 #include <cuda_runtime_api.h>
 
-namespace fake {
+namespace fake
+{
 
 /* A place in a stream. */
 struct mark {
@@ -28,7 +29,7 @@ struct work {
 };
 
 struct graph {
-    std::vector<work> steps; /* in the order in which they were captured: one that captures permit */
+    std::vector<work> steps; /* in the order of the capture, which is one that it permits */
 };
 
 extern std::recursive_mutex lock;
