@@ -28,9 +28,14 @@ static void put_base64(struct ls_text *out, const uint8_t *bytes, size_t size)
 static uint8_t mean_of(const unsigned char *plane, const int64_t shape[3], int64_t y, int64_t x,
                        int64_t step)
 {
-    int64_t sum = 0, count = 0;
-    for (int64_t i = y; i < y + step && i < shape[1]; i++)
-        for (int64_t j = x; j < x + step && j < shape[2]; j++, count++)
+    const int64_t below = y + step < shape[1] ? y + step : shape[1];
+    const int64_t right = x + step < shape[2] ? x + step : shape[2];
+    const int64_t count = (below - y) * (right - x);
+    int64_t sum = 0;
+    if (count <= 0) /* it begins outside */
+        return 0;
+    for (int64_t i = y; i < below; i++)
+        for (int64_t j = x; j < right; j++)
             sum += plane[i * shape[2] + j];
     return (uint8_t)((sum + count / 2) / count);
 }
