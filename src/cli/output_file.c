@@ -23,9 +23,23 @@ static int fail(const char *path, int reason)
     return LOCKSTEP_RESOURCE;
 }
 
+/* The rename would take the place of a device or a pipe. */
+static int check_kind(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0 || S_ISREG(info.st_mode))
+        return 0;
+    return ls_cli_error(LOCKSTEP_RESOURCE,
+                        "%s: cannot write: names %s. hint: give the name of a file", path,
+                        S_ISDIR(info.st_mode) ? "a directory" : "a device or a pipe");
+}
+
 int ls_cli_output_open(const char *path, struct ls_cli_output_file *file)
 {
     const size_t room = strlen(path) + 32;
+    int status = check_kind(path);
+    if (status != 0)
+        return status;
     *file = (struct ls_cli_output_file){.path = path, .part = malloc(room)};
     if (file->part == NULL)
         return fail(path, ENOMEM);

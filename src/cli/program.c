@@ -1,11 +1,13 @@
 /* The program: which command it is, and what it is without one.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/common.h"
@@ -144,8 +146,19 @@ const char *ls_cli_program(void)
     return program;
 }
 
+/* Where a standard stream is closed, the next file that is opened would take its number, and what
+ * is said would get into that file. What takes the number here fails as a closed one does. */
+static void hold_closed_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) /* open() takes the first free number */
+        if (fcntl(fd, F_GETFD) < 0)
+            // NOLINTNEXTLINE(android-cloexec-open): programs that we start have it, too
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int ls_cli_main(int count, char **arguments)
 {
+    hold_closed_streams();
     /* A limit on the size of files is an error of the write, which cleans up, not a sudden end. */
     signal(SIGXFSZ, SIG_IGN);
     if (count > 0 && arguments[0][0] != '\0')

@@ -54,6 +54,10 @@ expect 4 '!Wrote' -- "${predict[@]}" --skip-damaged --output-file none.csv p/2.p
 mkdir empty
 expect 4 '^lockstep: empty: has no .jpg' -- "${predict[@]}" empty
 expect 7 "/no/where/a: cannot write" -- "${predict[@]}" --output-file /no/where/a p/1.png
+expect 7 'p: cannot write: names a directory' -- "${predict[@]}" --output-file p p/1.png
+mkfifo pipe
+expect 7 'pipe: cannot write: names a device or a pipe' -- "${predict[@]}" --output-file pipe p/1.png
+[ -p pipe ] || fail "a file took the place of a pipe"
 
 # Stopped by a signal: nothing is left, and what was there before stays.
 for _ in $(seq 3000); do echo p/1.png; done >long

@@ -105,6 +105,11 @@ redirect 7 '>&- 2>log'
 redirect 7 '>&- 2>&-'
 redirect 0 '<&- >log 2>&1'
 redirect 0 '>log 2>&-'
+# What is said gets into no file that has taken the place of a closed stream.
+for closed in '7 >&-' '0 2>&-' '7 <&- >&- 2>&-'; do
+    redirect "${closed%% *}" "--log-json events ${closed#* }"
+    ! grep -v '^{"event": ' events || fail "other lines in the log with ${closed#* }"
+done
 redirect 7 '--log-json /dev/full >log 2>&1'
 check_output 'the log is full' '/dev/full: the log could not be written'
 expect 7 'none/x: cannot create the log: No such file.*make the folder first' -- "$LOCKSTEP" train --overwrite --solver \
