@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/net.h"
 #include "cli/net_picture.h"
+#include "cli/output_file.h"
 #include "cli/report.h"
 
 struct values {
@@ -36,12 +37,14 @@ static int draw_to_file(const struct values *values, const struct lockstep_net *
 static int run(const void *data)
 {
     const struct values *values = data;
-    struct lockstep_net *net;
+    struct lockstep_net *net = NULL;
     const char *theme = values->theme;
     if (theme != NULL && strcmp(theme, "light") != 0 && strcmp(theme, "dark") != 0 &&
         strcmp(theme, "auto") != 0)
         return ls_cli_usage_error("draw: --theme '%s' is none of light, dark and auto", theme);
-    int status = ls_cli_load_net("draw", &values->net, &net);
+    int status = ls_cli_check_output("draw", values->output, &values->net.model, 1);
+    if (status == 0)
+        status = ls_cli_load_net("draw", &values->net, &net);
     if (status == 0)
         status = values->output != NULL ? draw_to_file(values, net) : draw(values, net, stdout);
     lockstep_net_free(net);

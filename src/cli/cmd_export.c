@@ -79,8 +79,11 @@ static int run(const void *data)
     if (!read_batch(values->batch, &batch))
         return ls_cli_usage_error("--batch is a number of samples, or dynamic, not '%s'",
                                   values->batch);
+    int status = ls_cli_check_model_output("export", values->file, &values->model);
+    if (status != 0)
+        return status;
     struct lockstep_error *error = lockstep_error_new();
-    int status = export_model(values, batch, error);
+    status = export_model(values, batch, error);
     if (status != 0)
         ls_cli_report(status, error);
     lockstep_error_free(error);

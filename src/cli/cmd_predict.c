@@ -179,6 +179,17 @@ static int predict_to_file(struct session *session, enum ls_cli_format format,
     return status;
 }
 
+/* What is read stays. */
+static int check_output(const struct values *values)
+{
+    const struct ls_cli_list *lists[] = {&values->inputs, &values->lists};
+    int status = ls_cli_check_model_output("predict", values->output_file, &values->model);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists && status == 0; i++)
+        status =
+            ls_cli_check_output("predict", values->output_file, lists[i]->items, lists[i]->count);
+    return status;
+}
+
 /* What the options say together; LOCKSTEP_USAGE after a message if that is nonsense. */
 static int check(const struct values *values, enum ls_cli_format *format)
 {
@@ -199,7 +210,7 @@ static int check(const struct values *values, enum ls_cli_format *format)
         (values->samples == 0 || *format != LS_CLI_FORMAT_TEXT || values->output_file != NULL))
         return ls_cli_usage_error("predict: --draw goes with --samples N and --format text, and "
                                   "not with --output-file");
-    return 0;
+    return check_output(values);
 }
 
 static enum lockstep_request poll(void *user)

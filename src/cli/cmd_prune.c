@@ -6,6 +6,7 @@
 
 #include "cli/column.h"
 #include "cli/commands.h"
+#include "cli/output_file.h"
 #include "cli/report.h"
 #include "monitor/terminal.h"
 
@@ -65,8 +66,11 @@ static int run(const void *data)
     if (values->scope != NULL && strcmp(values->scope, "layer") != 0 &&
         strcmp(values->scope, "global") != 0)
         return ls_cli_usage_error("--scope is layer or global, not '%s'", values->scope);
+    int status = ls_cli_check_output("prune", values->output, &values->weights, 1);
+    if (status != 0)
+        return status;
     struct lockstep_error *error = lockstep_error_new();
-    int status = prune(values, error);
+    status = prune(values, error);
     if (status != 0)
         ls_cli_report(status, error);
     lockstep_error_free(error);

@@ -44,16 +44,14 @@ static int check(const struct values *values)
     const char *end = values->score != NULL ? ls_cli_parse_number(values->score, &score) : "";
     if (end == NULL || *end != '\0' || score > 1)
         return ls_cli_usage_error("report: --score '%s' is no number from 0 to 1", values->score);
-    const char *inputs[] = {values->model.model, values->times};
     for (size_t i = 0; i < values->logs.count; i++)
         if (ls_cli_same_file(values->logs.items[i], values->output))
             return ls_cli_usage_error("report: %s is a log; the page would take its place",
                                       values->output);
-    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-        if (inputs[i] != NULL && ls_cli_same_file(inputs[i], values->output))
-            return ls_cli_usage_error("report: the page would take the place of %s",
-                                      values->output);
-    return 0;
+    int status = ls_cli_check_output("report", values->output, &values->times, 1);
+    if (status != 0)
+        return status;
+    return ls_cli_check_model_output("report", values->output, &values->model);
 }
 
 static int read_logs(const struct values *values, struct lockstep_log **logs,

@@ -16,6 +16,7 @@
 #include "cli/job.h"
 #include "cli/live_page.h"
 #include "cli/observers.h"
+#include "cli/output_file.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "monitor/monitor.h"
@@ -318,6 +319,15 @@ static int train_as_rank(const struct values *values, struct session *session,
     return close_log(values, log, status);
 }
 
+/* What is read stays. */
+static int check_written(const struct values *values)
+{
+    const char *read[] = {values->solver, values->weights, values->map, values->resume};
+    int status = ls_cli_check_output("train", values->log, read, 4);
+    status = status != 0 ? status : ls_cli_check_output("train", values->metrics, read, 4);
+    return status != 0 ? status : ls_cli_check_output("train", values->trace, read, 4);
+}
+
 static int check(const struct values *values)
 {
     if (values->solver == NULL)
@@ -332,7 +342,7 @@ static int check(const struct values *values)
         strcmp(values->balance, "dynamic") != 0)
         return ls_cli_usage_error("train: --balance '%s' is neither 'static' nor 'dynamic'",
                                   values->balance);
-    return 0;
+    return check_written(values);
 }
 
 static int run(const void *data)

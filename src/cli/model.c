@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/model.h"
 
+#include "cli/output_file.h"
 #include "cli/report.h"
 #include "cli/size.h"
 
@@ -43,4 +44,12 @@ int ls_cli_load_model(const char *command, const struct ls_cli_model_values *val
         ls_cli_report(status, error);
     lockstep_error_free(error);
     return status;
+}
+
+int ls_cli_check_model_output(const char *command, const char *output,
+                              const struct ls_cli_model_values *values)
+{
+    const char *read[] = {values->model, values->weights, values->labels, values->mean,
+                          values->map};
+    return ls_cli_check_output(command, output, read, sizeof read / sizeof *read);
 }

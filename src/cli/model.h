@@ -51,4 +51,8 @@ int ls_cli_load_model(const char *command, const struct ls_cli_model_values *val
                       int64_t iterations, uint64_t memory, struct lockstep_callbacks callbacks,
                       struct lockstep_model **model);
 
+/* ls_cli_check_output() for what is read with a model. */
+int ls_cli_check_model_output(const char *command, const char *output,
+                              const struct ls_cli_model_values *values);
+
 #endif

@@ -17,6 +17,30 @@ bool ls_cli_same_file(const char *a, const char *b)
            first.st_ino == second.st_ino;
 }
 
+/* Whether a file is one of several with commas between. */
+static bool is_among(const char *file, const char *list)
+{
+    bool found = ls_cli_same_file(list, file);
+    while (*list != '\0' && !found) {
+        const size_t length = strcspn(list, ",");
+        char *name = strndup(list, length);
+        found = name != NULL && ls_cli_same_file(name, file);
+        free(name);
+        list += length + (list[length] == ',');
+    }
+    return found;
+}
+
+int ls_cli_check_output(const char *command, const char *output, const char *const *read,
+                        size_t count)
+{
+    for (size_t i = 0; i < count && output != NULL; i++)
+        if (read[i] != NULL && is_among(output, read[i]))
+            return ls_cli_usage_error("%s: %s is read; what is written would take its place",
+                                      command, output);
+    return 0;
+}
+
 static int fail(const char *path, int reason)
 {
     ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot write: %s", path, strerror(reason));

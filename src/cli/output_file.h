@@ -4,6 +4,7 @@
 #define LS_CLI_OUTPUT_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 struct ls_cli_output_file {
@@ -14,6 +15,10 @@ struct ls_cli_output_file {
 
 /* Whether two paths, both of which are there, lead to one file. */
 bool ls_cli_same_file(const char *a, const char *b);
+/* Refuses to write `output` where that is a file that is read: each of `read` is a path, or paths
+ * with commas between; both may be NULL. LOCKSTEP_USAGE after a message. */
+int ls_cli_check_output(const char *command, const char *output, const char *const *read,
+                        size_t count);
 
 /* Opens a temporary file beside `path`. 0, or LOCKSTEP_RESOURCE after a message. */
 int ls_cli_output_open(const char *path, struct ls_cli_output_file *file);

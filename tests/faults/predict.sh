@@ -54,6 +54,22 @@ expect 4 '!Wrote' -- "${predict[@]}" --skip-damaged --output-file none.csv p/2.p
 mkdir empty
 expect 4 '^lockstep: empty: has no .jpg' -- "${predict[@]}" empty
 expect 7 "/no/where/a: cannot write" -- "${predict[@]}" --output-file /no/where/a p/1.png
+for file in net.prototxt "${weights[0]}" p/list p/1.png; do
+    cp "$file" before
+    expect 2 "$file is read; what is written would take its place" -- \
+        "${predict[@]}" --output-file "$file" --list p/list p/1.png
+    cmp "$file" before || fail "$file is damaged"
+done
+: >m.bin
+expect 2 'm.bin is read' -- "$LOCKSTEP" classify --model net.prototxt --weights "m.bin,${weights[0]}" \
+    --output-file m.bin p/1.png
+expect 2 "${weights[0]} is read" -- "$LOCKSTEP" export --onnx --model net.prototxt \
+    --weights "${weights[0]}" -o "${weights[0]}"
+expect 2 "${weights[0]} is read" -- "$LOCKSTEP" prune --sparsity 0.5 --weights "${weights[0]}" -o "${weights[0]}"
+expect 2 "net.prototxt is read" -- "$LOCKSTEP" draw --model net.prototxt -o ./p/../net.prototxt
+for option in log-json metrics trace; do
+    train 2 "solver.prototxt is read" -- "--$option" solver.prototxt
+done
 expect 7 'p: cannot write: names a directory' -- "${predict[@]}" --output-file p p/1.png
 mkfifo pipe
 expect 7 'pipe: cannot write: names a device or a pipe' -- "${predict[@]}" --output-file pipe p/1.png
