@@ -147,6 +147,8 @@ void ls_sweep_put_table(const struct ls_sweep *sweep);
 void ls_sweep_put_train(FILE *line, const struct ls_sweep *sweep, const struct ls_sweep_run *run);
 /* sweep.json and, with `page`, report.html. 0, or a status after a message. */
 int ls_sweep_write(const struct ls_sweep *sweep, bool page, bool finished);
+/* Opens a file of a sweep's folder to be read; NULL and errno where it cannot be, or is no file. */
+FILE *ls_sweep_open_file(const char *path);
 /* Shows how far the runs are, if it is time to; `now` in seconds, going forward. */
 void ls_sweep_live_draw(struct ls_sweep *sweep, double now);
 void ls_sweep_live_clear(struct ls_sweep *sweep);

@@ -43,10 +43,22 @@ static int fail(const char *path, const char *what)
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
+FILE *ls_sweep_open_file(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return NULL;
+    if (!S_ISREG(info.st_mode)) { /* a pipe may have no beginning, a device no end */
+        errno = S_ISDIR(info.st_mode) ? EISDIR : ENXIO;
+        return NULL;
+    }
+    return fopen(path, "re");
+}
+
 /* Reads the beginning of a file; its length, -1 where there is none. */
 static ssize_t read_file(const char *path, char *text, size_t size)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = ls_sweep_open_file(path);
     if (file == NULL)
         return -1;
     const size_t length = fread(text, 1, size - 1, file);

@@ -101,7 +101,7 @@ static int open_log(struct ls_sweep_run *run)
     if (log == NULL || lockstep_log_new(&log->log, NULL) != 0)
         return ls_cli_no_memory();
     snprintf(path, sizeof path, "%s/log.json", run->path);
-    log->file = fopen(path, "re");
+    log->file = ls_sweep_open_file(path);
     if (log->file == NULL && errno != ENOENT)
         return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot be read: %s", path, strerror(errno));
     return 0;

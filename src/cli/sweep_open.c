@@ -199,9 +199,11 @@ static int check_own(const char *folder, const char *name, const char *mark)
 {
     char path[LS_SWEEP_PATH], head[4096];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
+    FILE *file = ls_sweep_open_file(path);
+    if (file == NULL && errno == ENOENT)
         return 0;
+    if (file == NULL)
+        return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot be read: %s", path, strerror(errno));
     const size_t length = fread(head, 1, sizeof head - 1, file);
     fclose(file);
     head[length] = '\0';

@@ -164,6 +164,13 @@ sweep 2 "test/acuracy.*no such figure.*did you mean test/accuracy" -- --set base
 mkdir others
 echo mine >others/sweep.json
 sweep 2 'others/sweep.json was not written by lockstep' -- --set base_lr=0.1 --output others
+# A pipe in the place of a file is told, and not waited for.
+for file in sweep.json report.html base_lr=0.1,batch=16/definition base_lr=0.1,batch=16/log.json; do
+    mv "first/$file" kept
+    mkfifo "first/$file"
+    sweep 7 "first/$file: cannot be read: No such device" -- --set base_lr=0.1,3e38 --set batch=16,8 --output first
+    mv kept "first/$file"
+done
 [ "$(cat others/sweep.json)" = mine ] || fail "a file was written over"
 # One value of several that cannot be used: told, and last.
 sweep 0 'batch=0: FAILED: .*a number of samples' 'batch=8: test' -- --set batch=0,8 --output values
