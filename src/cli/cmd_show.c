@@ -318,7 +318,8 @@ static int run(const void *data)
     struct showing showing = {.values = values, .json = {stdout, false}};
     struct lockstep_error *error = lockstep_error_new();
     int result = 0;
-    showing.draw = !values->json && (values->draw || ls_terminal(stdout));
+    showing.draw = !values->json && (values->draw || ls_terminal(stdout) ||
+                                     ls_terminal_colours(stdout) != LS_COLOURS_NONE);
     if (values->json)
         ls_json_open(&showing.json, NULL, '[');
     for (size_t i = 0; i < values->files.count; i++) {
@@ -361,7 +362,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_FLAG, "full", NULL, struct values, full, 0,
                "long texts, too: definitions, environments, names of classes"),
     LS_CLI_ROW(LS_CLI_FLAG, "draw", NULL, struct values, draw, 0,
-               "draw pictures, which is the default on a terminal"),
+               "draw pictures, which is the default on a terminal and with colours"),
     LS_CLI_ROW(LS_CLI_FLAG, "json", NULL, struct values, json, 0, "JSON instead"),
     {.name = NULL}};
 

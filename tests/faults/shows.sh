@@ -51,6 +51,8 @@ expect 0 -- "$LOCKSTEP" convert --backend IDX --source images --label-source lab
 expect 0 -- "$LOCKSTEP" mean --backend LMDB --source lmdb mean
 show 0 'an LMDB database' 'records: 12' 'image 1x6x6 U8; label 3' -- lmdb
 show 0 '^#0 +#1' -- --draw --records 2 lmdb/data.mdb
+show 0 $'\033\\[[0-9;]*m' '^#0 +#1' -- --color always --records 2 lmdb/data.mdb
+show 0 '!^#0 +#1' '^ +0 +image' -- --records 2 lmdb/data.mdb
 show 0 'mean files' '^  blob +1x6x6 ' -- mean
 head -c 5000 lmdb/data.mdb >cut
 show 4 '^lockstep: cut: ' -- cut
