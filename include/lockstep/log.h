@@ -134,6 +134,7 @@ struct lockstep_page_options {
     size_t picture_count;
     const char *pictures_title; /* what they are; NULL: "Samples" */
     int refresh;                /* seconds after which a browser reads the page again; 0: never */
+    const char *weights;        /* whose figures `confusion` and `found` are; NULL: not said */
 };
 LOCKSTEP_API void lockstep_page_options_init(struct lockstep_page_options *options);
 /* Writes a page in HTML: one file that needs no other and no network. It stands there as a whole or

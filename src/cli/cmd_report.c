@@ -121,6 +121,8 @@ static int find_worst(const struct values *values, const struct lockstep_log *lo
         ls_cli_worst_free(worst);
         ls_cli_put_lines("the page goes without classes and samples");
         status = 0;
+    } else if (status == 0) {
+        worst->weights = strdup(model.weights);
     }
     free(named);
     return status;
@@ -159,6 +161,7 @@ static int run(const void *data)
     options.pictures = worst.pictures;
     options.picture_count = worst.count;
     options.pictures_title = worst.title;
+    options.weights = worst.weights;
     if (status == 0) {
         status = lockstep_page_write(values->output, read, values->logs.count, &options, error);
         if (status != 0)

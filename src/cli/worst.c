@@ -17,6 +17,7 @@ void ls_cli_worst_free(struct ls_cli_worst *worst)
         free((void *)worst->pictures[i].caption);
     }
     free(worst->pictures);
+    free(worst->weights);
     lockstep_model_free(worst->model);
     *worst = (struct ls_cli_worst){.count = 0};
 }

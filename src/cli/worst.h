@@ -13,6 +13,7 @@ struct ls_cli_worst {
     struct lockstep_page_picture *pictures;     /* with planes and captions of their own */
     size_t count;
     const char *title;
+    char *weights; /* whose these are; NULL: not known */
 };
 
 /* Loads the model, compares its first `samples` samples (0: all) with their labels and draws the

@@ -79,6 +79,16 @@ static void put_figures(struct ls_text *out, const struct lockstep_class_figures
     ls_text_add(out, "</table></div>\n");
 }
 
+/* Which weights the figures are of. */
+static void put_weights(const struct ls_page *page)
+{
+    if (page->options->weights == NULL)
+        return;
+    ls_text_add(page->out, "<p class=\"soft\">With the weights ");
+    ls_html_text(page->out, page->options->weights);
+    ls_text_add(page->out, "</p>\n");
+}
+
 /* How a net does that finds boxes. */
 static void put_found(const struct ls_page *page)
 {
@@ -89,6 +99,7 @@ static void put_found(const struct ls_page *page)
                                ? " samples. A box is right if it overlaps a true one of its class "
                                  "by half.</p>\n"
                                : " samples, whose true boxes are not known.</p>\n");
+    put_weights(page);
     if (found->judged)
         put_figures(page->out, found->figures, found->classes, false);
     ls_text_add(page->out, "</section>\n");
@@ -117,6 +128,7 @@ void ls_page_confusion(const struct ls_page *page)
         ls_text_add(page->out, ".");
     }
     ls_text_add(page->out, "</p>\n");
+    put_weights(page);
     ls_text_add(page->out, "<div class=\"beside\">\n");
     if (confusion->classes <= MATRIX_MOST)
         put_matrix(page->out, confusion);

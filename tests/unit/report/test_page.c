@@ -172,10 +172,11 @@ static void test_classes(void **state)
     struct lockstep_page_picture picture = {
         .planes = planes, .shape = {3, 1, 2}, .caption = "\"<s>", .mark = -1};
     const struct lockstep_page_options options = {
-        .confusion = &confusion, .pictures = &picture, .picture_count = 1};
+        .confusion = &confusion, .pictures = &picture, .picture_count = 1, .weights = "a<b"};
     const struct lockstep_log *one[] = {log};
     char *page = write_page(one, 1, &options);
     assert_non_null(strstr(page, "Accuracy 0.75 of 1,512 samples."));
+    assert_non_null(strstr(page, "With the weights a&lt;b</p>"));
     assert_non_null(strstr(page, ">1,500</td>"));
     assert_non_null(strstr(page, "<td class=\"w\">&lt;cat&gt;</td><td class=\"n\">0.2500</td>"));
     assert_non_null(strstr(page, "<figure class=\"sample bad\"><img alt=\"&quot;&lt;s&gt;\" "
