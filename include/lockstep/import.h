@@ -22,12 +22,12 @@ struct lockstep_import_options {
 };
 LOCKSTEP_API void lockstep_import_options_init(struct lockstep_import_options *options);
 
-/* Reads an ONNX model and writes PREFIX_deploy.prototxt and, where it has
- * weights, PREFIX.safetensors, and, where options
- * ask for them, PREFIX_train_test.prototxt and PREFIX_solver.prototxt. None of `path`, `prefix` and
- * `options` may be NULL: that is LOCKSTEP_USAGE. What has no equivalent is
- * LOCKSTEP_DEFINITION, all of it named at once, and a damaged file LOCKSTEP_WEIGHTS; nothing is
- * written then. `tell` (may be NULL) gets the name of each file that was written. */
+/* Reads an ONNX model and writes PREFIX_deploy.prototxt and, where it has weights,
+ * PREFIX.safetensors, and, where options ask for them, PREFIX_train_test.prototxt and
+ * PREFIX_solver.prototxt. None of `path`, `prefix` and `options` may be NULL: that is
+ * LOCKSTEP_USAGE. What has no equivalent is LOCKSTEP_DEFINITION, all of it named at once, and a
+ * damaged file LOCKSTEP_WEIGHTS; nothing is written then. `tell` (may be NULL) gets the name of
+ * each file that was written. */
 LOCKSTEP_API int lockstep_import_onnx(const char *path, const char *prefix,
                                       const struct lockstep_import_options *options,
                                       void (*tell)(void *user, const char *line), void *user,

@@ -304,16 +304,16 @@ static int follow(struct session *session, struct lockstep_error *error)
 
 /* Whether the only thing that is wrong with the logs is that one is not there, or has nothing in it
  * yet: the training may begin later. */
-static bool is_empty(const struct session *session)
+static bool begins_later(const struct session *session)
 {
-    bool empty = false;
+    bool waits = false;
     for (size_t i = 0; i < session->values->logs.count; i++) {
         struct stat info = {.st_size = 0};
         if (stat(session->values->logs.items[i], &info) != 0 && errno != ENOENT)
             return false;
-        empty = empty || info.st_size == 0;
+        waits = waits || info.st_size == 0;
     }
-    return empty;
+    return waits;
 }
 
 static int check(const struct values *values)
@@ -343,7 +343,7 @@ static int run(const void *data)
     session.width = ls_terminal_width(stdout);
     session.height = ls_terminal_height(stdout);
     status = read_logs(&session, error);
-    bool waits = status != 0 && values->follow && is_empty(&session);
+    const bool waits = status != 0 && values->follow && begins_later(&session);
     if (status != 0 && !waits)
         ls_cli_report(status, error);
     if (waits)

@@ -69,7 +69,7 @@ const char *ls_onnx_number(struct ls_onnx_writer *writer, float number);
 const char *ls_onnx_integer(struct ls_onnx_writer *writer, int64_t number);
 
 /* An input or an output of the model. Extent -1 is one that goes with the batch: `rows` times its
- * size. `type` is a number of TensorProto.DataType. */
+ * size; 0 for what a Filter layer leaves of them. `type` is a number of TensorProto.DataType. */
 void ls_onnx_add_input(struct ls_onnx_writer *writer, const char *name, int32_t type,
                        const int64_t *dims, int rank, int64_t rows);
 void ls_onnx_add_output(struct ls_onnx_writer *writer, const char *name, int32_t type,
