@@ -87,7 +87,8 @@ static struct ls_sweep_run *next_run(struct ls_sweep *sweep)
         struct ls_sweep_run *run = &sweep->runs[i];
         if (!run->in || run->state != LS_SWEEP_WAITING || ls_sweep_is_there(sweep, run))
             continue;
-        ls_sweep_recall_failure(run);
+        if (run->logged < ls_sweep_target(sweep, run)) /* else it failed behind that */
+            ls_sweep_recall_failure(run);
         if (run->state == LS_SWEEP_WAITING)
             return run;
         say_ended(sweep, run);

@@ -57,13 +57,15 @@ struct ls_sweep_run {
     int64_t reached; /* updates, at the last rung or end */
     struct ls_sweep_end *ends;
     size_t end_count;
-    int code;      /* FAILED: the exit code */
-    char *message; /* FAILED: why */
+    int64_t logged; /* updates that log.json has */
+    int code;       /* FAILED: the exit code */
+    char *message;  /* FAILED: why */
 
     /* While it runs. */
     pid_t process;
     int workers;
     int64_t target; /* where this part ends */
+    bool again;     /* an earlier sweep went past that: the part is trained again, beside */
     double begun;
     struct ls_sweep_log *log;
 };
@@ -93,6 +95,8 @@ void ls_sweep_close(struct ls_sweep *sweep);
 /* ---- What a run has done (sweep_log.c) --------------------------------------------------------
  */
 
+/* The path of the log that a run's process writes. */
+void ls_sweep_log_path(const struct ls_sweep_run *run, char path[LS_SWEEP_PATH]);
 /* Reads what a run's log has had since the last call, and takes over the figures at each end of a
  * part. `log` is NULL at first; ls_sweep_log_close frees it. 0, or a status after a message. */
 int ls_sweep_log_read(struct ls_sweep_run *run);
@@ -123,6 +127,9 @@ void ls_sweep_fail(struct ls_sweep_run *run, int code, const char *message);
 /* ---- Decisions (sweep_rungs.c) ----------------------------------------------------------------
  */
 
+/* The rung behind `rung` (0: before the first) that lies before the end of the run; 0: none. */
+int64_t ls_sweep_next_rung(const struct ls_sweep *sweep, const struct ls_sweep_run *run,
+                           int64_t rung);
 /* Where a run is to be trained to next. */
 int64_t ls_sweep_target(const struct ls_sweep *sweep, const struct ls_sweep_run *run);
 /* Whether it is there, or has failed on the way. */

@@ -3,6 +3,7 @@
  *     FOLDER/definition      what is trained, as a hash: another one is refused
  *     FOLDER/log.json        its events
  *     FOLDER/snapshot_...    its snapshots
+ *     FOLDER/again...        the same of a part up to a rung that an earlier sweep did not have
  *     FOLDER/output.txt      what it says
  *     FOLDER/errors.txt      why it failed
  *     FOLDER/failed.txt      that it failed by itself, which would come again
@@ -108,7 +109,8 @@ void ls_sweep_recall_failure(struct ls_sweep_run *run)
         ls_sweep_fail(run, atoi(text), message + 1);
 }
 
-/* What a process has said to stderr, without the name of the program: "a; b". */
+/* What a process has said to stderr, without the name of the program: "a; b". Which snapshots there
+ * are depends on where it was stopped before. */
 static void read_message(const struct ls_sweep_run *run, char message[MESSAGE_MAX])
 {
     char path[LS_SWEEP_PATH], text[MESSAGE_MAX];
@@ -122,6 +124,8 @@ static void read_message(const struct ls_sweep_run *run, char message[MESSAGE_MA
         next = line + length + (line[length] == '\n');
         line[length] = '\0';
         const char *said = strncmp(line, own, sizeof own - 1) == 0 ? line + sizeof own - 1 : line;
+        if (strncmp(said, "snapshots: ", 11) == 0)
+            continue;
         at += (size_t)snprintf(message + at, MESSAGE_MAX - at, "%s%s", at > 0 ? "; " : "", said);
         if (at >= MESSAGE_MAX)
             at = MESSAGE_MAX - 1;
@@ -189,20 +193,34 @@ static void free_words(struct words *words)
     free(words->items);
 }
 
-static void count_whole(void *user, const struct lockstep_listed_snapshot *snapshot)
+/* The newest whole snapshot before an update. */
+struct newest {
+    int64_t before, iteration;
+    char path[LS_SWEEP_PATH]; /* "": none */
+};
+
+static void look_at(void *user, const struct lockstep_listed_snapshot *snapshot)
 {
-    *(int *)user += snapshot->problem == NULL;
+    struct newest *newest = user;
+    if (snapshot->problem != NULL || snapshot->iteration >= newest->before ||
+        snapshot->iteration <= newest->iteration)
+        return;
+    newest->iteration = snapshot->iteration;
+    snprintf(newest->path, sizeof newest->path, "%s", snapshot->path);
 }
 
-/* A run goes on from its newest snapshot. One that has none begins, with the weights that all runs
- * begin with. */
-static void add_beginning(const struct ls_sweep *sweep, const char *prefix, struct words *words)
+/* A run goes on from its newest snapshot; where it went past the target before, from one that lies
+ * before that. One that has none begins, with the weights that all runs begin with. */
+static void add_beginning(const struct ls_sweep *sweep, const struct ls_sweep_run *run,
+                          struct words *words)
 {
-    int snapshots = 0;
-    if (sweep->values->weights != NULL)
-        lockstep_list_snapshots(prefix, count_whole, &snapshots, NULL);
-    if (sweep->values->weights == NULL || snapshots > 0) {
-        add_option(words, "--resume", "auto");
+    struct newest newest = {.before = run->again ? run->target : INT64_MAX};
+    char prefix[LS_SWEEP_PATH];
+    path_in(run, "snapshot", prefix);
+    if (run->again || sweep->values->weights != NULL)
+        lockstep_list_snapshots(prefix, look_at, &newest, NULL);
+    if (newest.path[0] != '\0' || (!run->again && sweep->values->weights == NULL)) {
+        add_option(words, "--resume", run->again ? newest.path : "auto");
         return;
     }
     add_option(words, "--weights", sweep->values->weights);
@@ -221,10 +239,12 @@ static void compose(const struct ls_sweep *sweep, const struct ls_sweep_run *run
     add_option(words, "--solver", values->solver);
     for (size_t i = 0; i < run->set_count; i++)
         add_option(words, "--set", run->set[i]);
-    path_in(run, "snapshot", path);
+    path_in(run, run->again ? "again" : "snapshot", path);
     add_option(words, "--snapshot-prefix", path);
-    add_beginning(sweep, path, words);
-    path_in(run, "log.json", path);
+    if (run->again)
+        add(words, "--overwrite"); /* what was not trained to its end */
+    add_beginning(sweep, run, words);
+    ls_sweep_log_path(run, path);
     add_option(words, "--log-json", path);
     add_number(words, "--workers", run->workers);
     if (run->target != run->end)
@@ -257,12 +277,23 @@ static void open_files(const struct ls_sweep_run *run, int files[3])
     files[2] = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
+/* What was trained again and not to its end is of no use. */
+static void remove_log(const struct ls_sweep_run *run)
+{
+    char path[LS_SWEEP_PATH];
+    ls_sweep_log_path(run, path);
+    unlink(path);
+}
+
 int ls_sweep_start(struct ls_sweep *sweep, struct ls_sweep_run *run, int workers)
 {
     struct words words = {.items = NULL};
     int files[3], status = 0;
     run->workers = workers;
     run->target = ls_sweep_target(sweep, run);
+    run->again = run->logged > run->target;
+    if (run->again)
+        remove_log(run);
     run->begun = ls_monitor_clock();
     compose(sweep, run, &words);
     open_files(run, files);
@@ -289,6 +320,7 @@ int ls_sweep_start(struct ls_sweep *sweep, struct ls_sweep_run *run, int workers
 /* A process has ended: what became of its run. */
 static int take_result(struct ls_sweep_run *run, int result)
 {
+    char path[LS_SWEEP_PATH];
     int status = ls_sweep_log_read(run);
     ls_sweep_log_close(run);
     const int code = WIFEXITED(result) ? WEXITSTATUS(result) : -1;
@@ -303,11 +335,12 @@ static int take_result(struct ls_sweep_run *run, int result)
         return ls_cli_error(LOCKSTEP_INTERNAL, "%s: the training could not be started", run->label);
     if (code != 0)
         return take_failure(run, code);
+    ls_sweep_log_path(run, path);
     if (ls_sweep_end_at(run, run->target) == NULL)
         return ls_cli_error(LOCKSTEP_DATA,
-                            "%s/log.json does not have the end of the training after %" PRId64
+                            "%s does not have the end of the training after %" PRId64
                             " updates. hint: remove the folder to train this run anew",
-                            run->path, run->target);
+                            path, run->target);
     return 0;
 }
 

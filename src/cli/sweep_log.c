@@ -1,6 +1,7 @@
 /* The log of a run of a sweep: how far it is, and the figures at the ends of its parts.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,31 +40,43 @@ static struct ls_sweep_end *place_for(struct ls_sweep_run *run, int64_t iteratio
     if (more == NULL)
         return NULL;
     run->ends = more;
-    more[run->end_count] = (struct ls_sweep_end){.iteration = 0};
-    return &more[run->end_count++];
+    size_t at = run->end_count++;
+    for (; at > 0 && more[at - 1].iteration > iteration; at--)
+        more[at] = more[at - 1];
+    more[at] = (struct ls_sweep_end){.iteration = iteration};
+    return &more[at];
 }
 
-/* Takes over the loss and the figures of tests that are of this update. */
-static int take_end(struct ls_sweep_run *run, int64_t iteration)
+/* Takes over those figures that are of this update: of tests, or the loss. */
+static int take_figures(const struct ls_sweep_run *run, struct ls_sweep_end *end, bool tests)
 {
     size_t count;
     const struct lockstep_series *series = lockstep_log_series(run->log->log, &count);
-    struct ls_sweep_end *end = place_for(run, iteration);
-    if (end == NULL || (end->figures = calloc(count + 1, sizeof *end->figures)) == NULL)
-        return ls_cli_no_memory();
-    end->iteration = iteration;
     for (size_t i = 0; i < count; i++) {
         struct ls_sweep_figure *figure = &end->figures[end->count];
         int64_t at = -1;
         const char *name = series[i].name;
-        if ((strncmp(name, "test", 4) != 0 && strcmp(name, "loss") != 0) ||
-            !lockstep_log_last(run->log->log, name, &at, &figure->value) || at != iteration)
+        if ((tests ? strncmp(name, "test", 4) : strcmp(name, "loss")) != 0 ||
+            !lockstep_log_last(run->log->log, name, &at, &figure->value) || at != end->iteration)
             continue;
         if ((figure->name = strdup(name)) == NULL)
             return ls_cli_no_memory();
         end->count++;
     }
     return 0;
+}
+
+/* Tests come before the loss, whatever the log begins with. */
+static int take_end(struct ls_sweep_run *run, int64_t iteration)
+{
+    size_t count;
+    lockstep_log_series(run->log->log, &count);
+    struct ls_sweep_end *end = place_for(run, iteration);
+    if (end == NULL || (end->figures = calloc(count + 1, sizeof *end->figures)) == NULL)
+        return ls_cli_no_memory();
+    end->iteration = iteration;
+    int status = take_figures(run, end, true);
+    return status == 0 ? take_figures(run, end, false) : status;
 }
 
 const struct ls_sweep_end *ls_sweep_end_at(const struct ls_sweep_run *run, int64_t iteration)
@@ -93,6 +106,14 @@ void ls_sweep_free_ends(struct ls_sweep_run *run)
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
+void ls_sweep_log_path(const struct ls_sweep_run *run, char path[LS_SWEEP_PATH])
+{
+    if (run->again)
+        snprintf(path, LS_SWEEP_PATH, "%s/again_%" PRId64 ".json", run->path, run->target);
+    else
+        snprintf(path, LS_SWEEP_PATH, "%s/log.json", run->path);
+}
+
 static int open_log(struct ls_sweep_run *run)
 {
     char path[LS_SWEEP_PATH];
@@ -100,7 +121,7 @@ static int open_log(struct ls_sweep_run *run)
     run->log = log;
     if (log == NULL || lockstep_log_new(&log->log, NULL) != 0)
         return ls_cli_no_memory();
-    snprintf(path, sizeof path, "%s/log.json", run->path);
+    ls_sweep_log_path(run, path);
     log->file = ls_sweep_open_file(path);
     if (log->file == NULL && errno != ENOENT)
         return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot be read: %s", path, strerror(errno));
@@ -114,6 +135,8 @@ static int take_line(struct ls_sweep_run *run, size_t length)
     if (lockstep_log_line(log->log, log->line, length, NULL) != 0)
         return ls_cli_no_memory();
     lockstep_log_describe(log->log, &state);
+    if (!run->again && state.iteration > run->logged)
+        run->logged = state.iteration;
     const bool ends = state.ended && !log->ended;
     log->ended = state.ended != 0;
     return ends ? take_end(run, state.iteration) : 0;

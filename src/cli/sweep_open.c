@@ -262,6 +262,27 @@ static int check_data(const struct ls_sweep *sweep, const struct ls_sweep_run *r
                         sweep->values->output);
 }
 
+/* What an earlier sweep has left of a run. */
+static int take_over(const struct ls_sweep *sweep, struct ls_sweep_run *run,
+                     struct lockstep_error *error)
+{
+    double loss;
+    int status = ls_sweep_claim(sweep, run);
+    if (status == 0)
+        status = ls_sweep_log_read(run);
+    if (status == 0 && ls_sweep_log_iteration(run, &loss) > 0)
+        status = check_data(sweep, run, error);
+    ls_sweep_log_close(run);
+    run->again = true; /* what was trained again, too */
+    for (run->target = ls_sweep_next_rung(sweep, run, 0); run->target > 0 && status == 0;
+         run->target = ls_sweep_next_rung(sweep, run, run->target)) {
+        status = ls_sweep_log_read(run);
+        ls_sweep_log_close(run);
+    }
+    run->again = false;
+    return status;
+}
+
 int ls_sweep_enter(struct ls_sweep *sweep)
 {
     const char *folder = sweep->values->output;
@@ -275,15 +296,8 @@ int ls_sweep_enter(struct ls_sweep *sweep)
     struct lockstep_error *error = lockstep_error_new();
     for (size_t i = 0; i < sweep->count && status == 0; i++) {
         struct ls_sweep_run *run = &sweep->runs[i];
-        double loss;
-        if (run->state == LS_SWEEP_FAILED)
-            continue;
-        status = ls_sweep_claim(sweep, run);
-        if (status == 0)
-            status = ls_sweep_log_read(run);
-        if (status == 0 && ls_sweep_log_iteration(run, &loss) > 0)
-            status = check_data(sweep, run, error);
-        ls_sweep_log_close(run);
+        if (run->state != LS_SWEEP_FAILED)
+            status = take_over(sweep, run, error);
     }
     lockstep_error_free(error);
     return status;

@@ -22,6 +22,16 @@ static size_t count_in(const struct ls_sweep *sweep)
     return count;
 }
 
+int64_t ls_sweep_next_rung(const struct ls_sweep *sweep, const struct ls_sweep_run *run,
+                           int64_t rung)
+{
+    const int64_t factor = sweep->values->factor;
+    if (rung > run->end / factor)
+        return 0;
+    const int64_t next = rung > 0 ? rung * factor : sweep->values->halving;
+    return next < run->end ? next : 0;
+}
+
 int64_t ls_sweep_target(const struct ls_sweep *sweep, const struct ls_sweep_run *run)
 {
     return sweep->rung > 0 && sweep->rung < run->end ? sweep->rung : run->end;

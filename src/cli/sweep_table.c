@@ -129,12 +129,17 @@ static void put_command(struct ls_json_writer *json, const struct ls_sweep *swee
     free(line);
 }
 
-static void put_figures(struct ls_json_writer *json, const struct ls_sweep_run *run)
+/* Those that an earlier sweep with other rungs has left are none of this one. */
+static void put_figures(struct ls_json_writer *json, const struct ls_sweep *sweep,
+                        const struct ls_sweep_run *run)
 {
+    int64_t rung = ls_sweep_next_rung(sweep, run, 0);
     ls_json_open(json, "figures", '[');
     for (size_t i = 0; i < run->end_count; i++) {
         const struct ls_sweep_end *end = &run->ends[i];
-        if (end->iteration > run->reached)
+        while (rung > 0 && rung < end->iteration)
+            rung = ls_sweep_next_rung(sweep, run, rung);
+        if (end->iteration > run->reached || (end->iteration != rung && end->iteration != run->end))
             continue;
         ls_json_open(json, NULL, '{');
         ls_json_integer(json, "iteration", end->iteration);
@@ -165,7 +170,7 @@ static void put_run(struct ls_json_writer *json, const struct ls_sweep *sweep,
         ls_json_number(json, "result", value);
     else
         ls_json_string(json, "result", NULL);
-    put_figures(json, run);
+    put_figures(json, sweep, run);
     if (run->state == LS_SWEEP_FAILED)
         ls_json_string(json, "message", run->message);
     put_command(json, sweep, run);

@@ -79,6 +79,13 @@ halve a --parallel 1 --workers 1
 halve b --parallel 3 --workers 4
 cmp a/sweep/sweep.json b/sweep/sweep.json || fail "halving depends on --parallel"
 [ "$(grep -o '"state": "stopped"' a/sweep/sweep.json | wc -l)" = 3 ] || fail "not 3 runs are stopped"
+# What an earlier sweep trained past a rung has that rung's figures all the same.
+mkdir c
+(cd c && expect 0 -- "$LOCKSTEP" sweep --solver ../solver.prototxt --set base_lr=0.03,3e38,0.01)
+before=$(sha256sum c/sweep/*/log.json c/sweep/*/snapshot_iter_*)
+halve c --parallel 2
+cmp a/sweep/sweep.json c/sweep/sweep.json || fail "halving depends on an earlier sweep"
+echo "$before" | sha256sum --check --quiet || fail "what was trained is trained over"
 best=$(sed -n 's/.*"runs": \[{"place": 1, [^{]*"folder": "\(base_lr=[^"]*\)".*/\1/p' a/sweep/sweep.json)
 [ -n "$best" ] || fail "no best run: $(cat a/sweep/sweep.json)"
 expect 0 -- "$LOCKSTEP" train --solver solver.prototxt --set "$best" --snapshot-prefix hand
