@@ -8,12 +8,13 @@ A program that ends while another of its threads trains (a daemon's: it waits fo
 that first, with a snapshot: its callbacks could not run any more.
 SPDX-License-Identifier: BSD-2-Clause"""
 import atexit
+import contextlib
 import os
 import signal
 import threading
 import weakref
 from types import FrameType, TracebackType
-from typing import Any, Callable, List, Optional, Type
+from typing import Any, Callable, Iterator, List, Optional, Type
 
 from . import _declarations as c
 from ._library import callback_type
@@ -33,6 +34,8 @@ class Calls:
         self._interrupted = False
         self._request = c.LOCKSTEP_GO_ON
         self.last_interrupted = False  # whether Ctrl-C ended the last call
+        self._lock = threading.RLock()  # of the thread that calls
+        self._depth = 0  # calls under way: a callback may call, too
         self.ended = threading.Event()  # no call is under way
         self.ended.set()
         # The library keeps their addresses: they live as long as this object.
@@ -77,7 +80,24 @@ class Calls:
     def _note_interrupt(self, _number: int, _frame: Optional[FrameType]) -> None:
         self._interrupted = True
 
+    @contextlib.contextmanager
+    def alone(self, what: str) -> Iterator[None]:
+        """Around what is not possible while a call is under way, in any thread."""
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError(f"this {what} is at work in another thread")
+        try:
+            if self._depth > 0:
+                raise RuntimeError(f"this {what} is at work: its callbacks cannot do that")
+            yield
+        finally:
+            self._lock.release()
+
     def __enter__(self) -> "Calls":
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError("another thread is at work with this: one thread at a time")
+        self._depth += 1
+        if self._depth > 1:
+            return self
         self._raised, self._interrupted = None, False
         self.ended.clear()
         _under_way.add(self)
@@ -92,19 +112,27 @@ class Calls:
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
         """Raises what a callback raised, or KeyboardInterrupt, in place of the library's own
-        failure, which followed from it."""
-        _under_way.discard(self)
-        self.ended.set()
-        if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
+        failure, which followed from it. Out of a call within a callback this gets into the
+        callback, and from there to the outer call."""
+        self._depth -= 1
         raised, self._raised = self._raised, None
-        interrupted, self._interrupted = self._interrupted, False
-        self.last_interrupted = interrupted
-        self._request = c.LOCKSTEP_GO_ON
+        interrupted = self._interrupted
+        if self._depth == 0:
+            self._end(interrupted)
+        self._lock.release()
         if raised is not None:
             raise raised
         if interrupted:
             raise KeyboardInterrupt
+
+    def _end(self, interrupted: bool) -> None:
+        _under_way.discard(self)
+        self.ended.set()
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+        self._interrupted = False
+        self.last_interrupted = interrupted
+        self._request = c.LOCKSTEP_GO_ON
 
 
 _under_way: "weakref.WeakSet[Calls]" = weakref.WeakSet()

@@ -66,6 +66,14 @@ def callback_type(struct: Any, member: str) -> Any:
     return dict(struct._fields_)[member]
 
 
+def assign(struct: Any, **members: Any) -> None:
+    """Sets members; an integer that has no room in one, which ctypes would cut, is a ValueError."""
+    for name, value in members.items():
+        setattr(struct, name, value)
+        if getattr(struct, name) != value:
+            raise ValueError(f"{name}={value} is not possible")
+
+
 def strings(items: Iterable[Any]) -> "ctypes.Array[ctypes.c_char_p]":
     """A list of strings as C has it."""
     made = [encode(item) for item in items]

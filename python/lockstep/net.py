@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from . import _declarations as c
 from ._calls import Calls, Listener
-from ._library import Handle, create, decode, encode, library, status_of, strings
+from ._library import Handle, assign, create, decode, encode, library, status_of, strings
 from .arrays import Array, Shape, Tensor, numpy, result, to_tensor
 from .events import Output, outputs_of
 from .errors import LockstepError
@@ -109,10 +109,10 @@ class Net:
             self._calls.listeners.append(on_event)
         options = c.lockstep_model_options()
         library.lockstep_model_options_init(ctypes.byref(options))
-        options.workers, options.level, options.memory = workers, level, memory
+        assign(options, workers=workers, level=level, memory=memory, scale=scale, resize=resize)
         options.isa, options.device = encode(isa), encode(device)
         options.labels, options.mean, options.map = encode(labels), encode(mean), encode(map)
-        options.scale, options.resize, options.oversample = scale, resize, int(oversample)
+        options.oversample = int(oversample)
         names = list(stages)
         self._stages = strings(names)
         options.stages = ctypes.cast(self._stages, type(options.stages))
@@ -226,9 +226,10 @@ class Net:
 
     def close(self) -> None:
         """Frees its memory and its threads."""
-        for model in [self._model] + list(self._cut.values()):
-            model.close()
-        self._cut.clear()
+        with self._calls.alone("net"):
+            for model in [self._model] + list(self._cut.values()):
+                model.close()
+            self._cut.clear()
 
     def __enter__(self) -> "Net":
         return self

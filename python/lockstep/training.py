@@ -9,7 +9,8 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 from . import _declarations as c
 from ._calls import Calls, Listener
-from ._library import Handle, callback_type, create, decode, encode, library, status_of, strings
+from ._library import (Handle, assign, callback_type, create, decode, encode, library, status_of,
+                       strings)
 from ._observers import Log, Report, Writer
 from .data import Given, named
 from .errors import LockstepError, make_error
@@ -146,7 +147,8 @@ class Trainer:
     mpirun, where it has started the process; None: the process trains alone. The other options are
     those of struct lockstep_train_options in lockstep/train.h.
 
-    One thread at a time uses a trainer; other threads of the program go on meanwhile."""
+    One thread at a time uses a trainer: in another one step(), run(), evaluate() and close() are a
+    RuntimeError meanwhile. Other threads of the program go on."""
 
     def __init__(self, solver: Union[Path, Solver], *, set: Settings = None,
                  arrays: Optional[Mapping[str, Any]] = None, data: Any = None,
@@ -192,14 +194,14 @@ class Trainer:
             self.add_listener(listener)
         options = c.lockstep_train_options()
         library.lockstep_train_options_init(ctypes.byref(options))
-        options.workers, options.memory, options.audit = workers, memory, audit
+        assign(options, workers=workers, memory=memory, audit=audit, trace_limit=trace_limit)
         options.isa, options.device = encode(isa), encode(device)
         options.weights, options.map = encode(weights), encode(map)
         options.resume, options.snapshot_prefix = encode(resume), encode(snapshot_prefix)
         options.overwrite, options.snapshot_required = int(overwrite), int(snapshot_required)
         options.allow_other_numerics = int(allow_other_numerics)
         options.statistics = int(statistics or report is not None or tensorboard is not None)
-        options.trace, options.trace_limit = encode(trace), trace_limit
+        options.trace = encode(trace)
         options.blobs, options.data_gradients = int(blobs), int(data_gradients)
         if self._job is not None:
             options.job = self._job.pointer
@@ -261,6 +263,8 @@ class Trainer:
         """The whole training: tests, displays and snapshots where the solver wants them, until
         max_iter, or until `iterations` updates in total. Ctrl-C and stop() write a snapshot: the
         one raises KeyboardInterrupt, the other returns."""
+        if iterations is not None and not 0 <= iterations < 2**63:
+            raise ValueError(f"{iterations} updates are not possible")
         with self._guard():
             status_of("lockstep_trainer_run", self._get(),
                       -1 if iterations is None else iterations, allowed=(c.LOCKSTEP_STOPPED,))
@@ -360,7 +364,8 @@ class Trainer:
     def hash(self) -> int:
         """Of all weights as they are now: the same for the same bits."""
         value = ctypes.c_uint64()
-        status_of("lockstep_trainer_hash", self._get(), ctypes.byref(value))
+        with self._guard():
+            status_of("lockstep_trainer_hash", self._get(), ctypes.byref(value))
         return value.value
 
     def result(self) -> Result:
@@ -373,10 +378,11 @@ class Trainer:
     def close(self) -> None:
         """Frees its memory and its threads, and ends what it writes. Also done when nothing refers
         to it any more."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            handle.close()
-        self._calls.observers.close()
+        with self._calls.alone("trainer"):
+            handle, self._handle = self._handle, None
+            if handle is not None:
+                handle.close()
+            self._calls.observers.close()
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None:

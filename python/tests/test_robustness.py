@@ -50,6 +50,59 @@ class Threads(Case):
         self.assertEqual(failures, [])
         self.assertEqual(hashes["one"], hashes["two"])
 
+    def test_another_thread_cannot_disturb(self):
+        begun, go_on, failures = threading.Event(), threading.Event(), []
+
+        def wait(_update):
+            begun.set()
+            go_on.wait(60)
+
+        with lockstep.Trainer("solver.prototxt", overwrite=True, on_update=wait) as trainer:
+            thread = threading.Thread(target=trainer.run)
+            thread.start()
+            begun.wait(60)
+            for call in (trainer.step, trainer.run, trainer.evaluate, trainer.snapshot,
+                         trainer.hash, trainer.close):
+                try:
+                    call()
+                except RuntimeError as failure:
+                    failures.append(str(failure))
+            go_on.set()
+            thread.join()
+            after = trainer.hash()
+        self.assertEqual(len(failures), 6)
+        with lockstep.Trainer("solver.prototxt", overwrite=True) as trainer:
+            trainer.run()
+            self.assertEqual(trainer.hash(), after)
+
+    def test_calls_of_callbacks(self):
+        text, code = script(
+            "import lockstep, os, signal",
+            "def act(event):",
+            "    if what == 'close': trainer.close()",
+            "    if what == 'evaluate': trainer.evaluate()",
+            "    if what == 'interrupt': os.kill(os.getpid(), signal.SIGINT); trainer.evaluate()",
+            "for what in ('evaluate', 'close', 'interrupt'):",
+            "    trainer = lockstep.Trainer('solver.prototxt', overwrite=True, on_update=act)",
+            "    try: trainer.run()",
+            "    except (RuntimeError, KeyboardInterrupt) as failure: print(repr(failure))",
+            "    print(what, signal.getsignal(signal.SIGINT) is signal.default_int_handler)",
+            "    trainer.close()")
+        self.assertEqual((text, code), (
+            "evaluate True\n"
+            "RuntimeError('this trainer is at work: its callbacks cannot do that')\n"
+            "close True\nKeyboardInterrupt()\ninterrupt True\n", 0))
+
+    def test_numbers_without_room(self):
+        for options in ({"workers": 2**32 + 1}, {"memory": -1}, {"memory": 2**64},
+                        {"trace": "trace.json", "trace_limit": -5}, {"audit": float("nan")}):
+            with self.assertRaises(ValueError, msg=str(options)):
+                lockstep.Trainer("solver.prototxt", overwrite=True, **options)
+        with lockstep.Trainer("solver.prototxt", overwrite=True) as trainer:
+            for iterations in (-1, 2**63, 2**64 + 3):
+                with self.assertRaises(ValueError):
+                    trainer.run(iterations)
+
     def test_modules_that_come_with_the_package(self):
         text, code = script(
             "import lockstep",
