@@ -269,8 +269,9 @@ struct lockstep_onnx_options {
 LOCKSTEP_API void lockstep_onnx_options_init(struct lockstep_onnx_options *options);
 /* Writes the net as it predicts, with its weights, as a model of ONNX (docs/onnx.md). Its outputs
  * are the net's prediction (lockstep_model_options.output) and, where no blob is named there, all
- * other blobs that no layer reads. The same model gives the same bytes. LOCKSTEP_DEFINITION names
- * all layers that ONNX has no equivalent for. */
+ * other blobs that no layer reads, with the logits of a LinearSoftmaxLoss ("logits") in place of
+ * that loss. The same model gives the same bytes. LOCKSTEP_DEFINITION names all layers that ONNX
+ * has no equivalent for. */
 LOCKSTEP_API int lockstep_model_export_onnx(struct lockstep_model *model, const char *path,
                                             const struct lockstep_onnx_options *options,
                                             struct lockstep_error *error);
