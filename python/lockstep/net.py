@@ -2,6 +2,7 @@
 SPDX-License-Identifier: BSD-2-Clause"""
 import ctypes
 import os
+import threading
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Type
@@ -96,7 +97,8 @@ class Net:
         scores = net.forward({"data": pictures})["prob"]
 
     definition: a net or a solver prototxt. weights: a snapshot, safetensors, a caffemodel or Caffe's
-    HDF5. The options are those of struct lockstep_model_options in lockstep/model.h."""
+    HDF5. The options are those of struct lockstep_model_options in lockstep/model.h. Several threads
+    may use a net: one call goes on at a time, on all workers, and the others wait."""
 
     def __init__(self, definition: Path, weights: Path, *, workers: int = 0, level: int = 0,
                  stages: Iterable[str] = (), memory: int = 0, isa: Optional[str] = None,
@@ -105,6 +107,7 @@ class Net:
                  oversample: bool = False, map: Optional[Path] = None,
                  on_event: Optional[Listener] = None) -> None:
         self._calls = Calls()
+        self._lock = threading.RLock()  # a call at a time; other threads wait
         if on_event is not None:
             self._calls.listeners.append(on_event)
         options = c.lockstep_model_options()
@@ -181,6 +184,11 @@ class Net:
             if samples not in (-1, count):
                 raise ValueError(f"'{name}' has {count} samples, and others have {samples}")
             samples = count
+        with self._lock:
+            return self._run(given, samples, blobs)
+
+    def _run(self, given: Dict[str, Tensor], samples: int,
+             blobs: Optional[Iterable[str]]) -> Dict[str, Array]:
         if blobs is None:
             if self._model.output is None:
                 raise ValueError("the net ends with nothing that belongs to samples: name blobs")
@@ -207,17 +215,19 @@ class Net:
     def predict_picture(self, path: Path) -> Array:
         """The output for a JPEG or PNG picture, transformed as in training."""
         made = Tensor((library.lockstep_model_output_size(self._model.get()),))
-        status_of("lockstep_model_predict_picture", self._model.get(), encode(path), made.pointer)
+        with self._lock:
+            status_of("lockstep_model_predict_picture", self._model.get(), encode(path),
+                      made.pointer)
         return result(made)
 
     def test(self) -> TestResult:
         """Runs it over its own data, every sample once."""
         outputs = ctypes.POINTER(c.lockstep_output)()
         count, samples = ctypes.c_size_t(), ctypes.c_int64()
-        with self._calls:
+        with self._lock, self._calls:
             status_of("lockstep_model_test", self._model.get(), ctypes.byref(outputs),
                       ctypes.byref(count), ctypes.byref(samples))
-        return TestResult(outputs_of(outputs, count.value), samples.value)
+            return TestResult(outputs_of(outputs, count.value), samples.value)
 
     def save(self, path: Path) -> None:
         """Writes its weights: as a caffemodel or Caffe's HDF5 where `path` ends so (.caffemodel,
@@ -226,7 +236,7 @@ class Net:
 
     def close(self) -> None:
         """Frees its memory and its threads."""
-        with self._calls.alone("net"):
+        with self._lock, self._calls.alone("net"):
             for model in [self._model] + list(self._cut.values()):
                 model.close()
             self._cut.clear()

@@ -176,6 +176,31 @@ class Arrays(Case):
         for kind in ("i8", "u1", "f4", "i4"):
             self.assertEqual(self.hash_of(self.x, self.y.astype(kind)), wanted)
 
+    def test_predictions_of_several_threads(self):
+        self.write("deploy.prototxt", 'layer { name: "data" type: "Input" top: "data" input_param '
+                   "{ shape { dim: 1 dim: 4 } } }\n"
+                   'layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" '
+                   "inner_product_param { num_output: 3 } }\n")
+        with open("weights.safetensors", "wb") as file:
+            header = ('{"ip.weight": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]}, '
+                      '"ip.bias": {"dtype": "F32", "shape": [3], "data_offsets": [48, 60]}}')
+            file.write(len(header).to_bytes(8, "little") + header.encode())
+            file.write(numpy.arange(15, dtype="<f4").tobytes())
+        given = numpy.arange(2000, dtype=numpy.float32).reshape(500, 4)
+        wrong = []
+        with lockstep.Net("deploy.prototxt", "weights.safetensors") as net:
+            wanted = net.predict(given)
+
+            def predict():
+                wrong.extend(i for i in range(20) if (net.predict(given) != wanted).any())
+
+            threads = [threading.Thread(target=predict) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(wrong, [])
+
     def test_what_cannot_be(self):
         for x, y in ((self.x[:0], self.y[:0]), (self.x[:30], self.y),
                      (self.x[..., 1:], self.y), (self.x.astype(complex), self.y),
