@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-static volatile sig_atomic_t stop_requested, snapshot_requested, several_ranks;
+/* A signal may come to any thread. */
+static atomic_int stop_requested, snapshot_requested, several_ranks;
 static struct lockstep_job *_Atomic job;
 
 static void request_stop(int number)
