@@ -52,20 +52,44 @@ void ls_text_add(struct ls_text *text, const char *string)
     ls_text_add_bytes(text, string, strlen(string));
 }
 
+/* Numbers are written with a point whatever the host program's locale says: the C locale is set
+ * for this thread while we print. */
+static locale_t c_locale;
+
+static void make_c_locale(void)
+{
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+static locale_t enter_c_locale(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_c_locale);
+    return c_locale != (locale_t)0 ? uselocale(c_locale) : (locale_t)0;
+}
+
+static void leave_c_locale(locale_t previous)
+{
+    if (previous != (locale_t)0)
+        uselocale(previous);
+}
+
 void ls_text_format(struct ls_text *text, const char *format, ...)
 {
     va_list arguments;
+    locale_t previous = enter_c_locale();
     va_start(arguments, format);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (length < 0 || !reserve(text, (size_t)length)) {
+    if (length >= 0 && reserve(text, (size_t)length)) {
+        va_start(arguments, format);
+        vsnprintf(text->data + text->length, (size_t)length + 1, format, arguments);
+        va_end(arguments);
+        text->length += (size_t)length;
+    } else {
         text->failed = true;
-        return;
     }
-    va_start(arguments, format);
-    vsnprintf(text->data + text->length, (size_t)length + 1, format, arguments);
-    va_end(arguments);
-    text->length += (size_t)length;
+    leave_c_locale(previous);
 }
 
 void ls_text_add_json(struct ls_text *text, const char *string)
@@ -94,28 +118,6 @@ void ls_text_free(struct ls_text *text)
 {
     ls_free(text->data);
     *text = (struct ls_text){0};
-}
-
-/* Numbers are written with a point whatever the host program's locale says: the C locale is set
- * for this thread while we print. */
-static locale_t c_locale;
-
-static void make_c_locale(void)
-{
-    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-}
-
-static locale_t enter_c_locale(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_c_locale);
-    return c_locale != (locale_t)0 ? uselocale(c_locale) : (locale_t)0;
-}
-
-static void leave_c_locale(locale_t previous)
-{
-    if (previous != (locale_t)0)
-        uselocale(previous);
 }
 
 /* The value of a float as a double, also where the thread flushes denormals (a conversion

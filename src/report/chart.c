@@ -112,10 +112,13 @@ static void format_tick(char text[32], double value, double step, bool updates)
     const double whole = size > 0 ? floor(log10(size / unit) + 1e-9) : 0;
     const double more = size > 0 ? floor(log10(size) + 1e-9) - floor(log10(step) + 1e-9) : 0;
     const double digits = fmax(more, whole < 6 ? whole : 0) + 1; /* "1000", not "1e+03" */
-    snprintf(text, 32, "%.*g%s", (int)fmin(fmax(digits, 1), 12), value / unit,
-             unit > 1e3 ? "M"
-             : unit > 1 ? "k"
-                        : "");
+    struct ls_text made = {0}; /* which is the same in every locale */
+    ls_text_format(&made, "%.*g%s", (int)fmin(fmax(digits, 1), 12), value / unit,
+                   unit > 1e3 ? "M"
+                   : unit > 1 ? "k"
+                              : "");
+    snprintf(text, 32, "%s", made.data != NULL ? made.data : "");
+    ls_text_free(&made);
 }
 
 /* A number beside the axis, which becomes narrower where there is no room for it. */

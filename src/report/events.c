@@ -287,18 +287,19 @@ static void take_run(struct event *event)
     for (const struct ls_json_node *node = ls_json_first(event->tree, root); node != NULL;
          node = ls_json_next(event->tree, node)) {
         const char *name = ls_json_name(event->tree, node);
-        char value[64] = "";
+        struct ls_text value = {0};
         if (strcmp(name, "event") == 0 || strcmp(name, "iteration") == 0 ||
             strcmp(name, "elapsed") == 0)
             continue;
         if (node->kind == LS_JSON_INTEGER)
-            snprintf(value, sizeof value, "%" PRId64, node->integer);
+            ls_text_format(&value, "%" PRId64, node->integer);
         else if (node->kind == LS_JSON_NUMBER)
-            snprintf(value, sizeof value, "%.6g", node->number);
+            ls_text_format(&value, "%.6g", node->number);
         if (node->kind == LS_JSON_STRING)
             set_fact(event, name, ls_json_text(event->tree, node));
-        else if (value[0] != '\0')
-            set_fact(event, name, value);
+        else if (value.data != NULL)
+            set_fact(event, name, value.data);
+        ls_text_free(&value);
     }
 }
 

@@ -150,6 +150,10 @@ static void locale_does_not_matter(void **state)
         ls_test_skip("no locale with a decimal comma is installed");
     }
     check_float(0.5F, "0.5");
+    struct ls_text made = {0};
+    ls_text_format(&made, "%.1f %g", 2.5, 0.25);
+    assert_string_equal(made.data, "2.5 0.25");
+    ls_text_free(&made);
     char text[32];
     snprintf(text, sizeof text, "%g", 0.5);
     assert_string_equal(text, "0,5"); /* the caller's locale is back */
