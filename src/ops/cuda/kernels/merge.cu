@@ -78,5 +78,6 @@ int ls_cuda_merge(cudaStream_t stream, bool moments, int64_t channels, float eps
     if (count < 1 || begin >= end)
         return 0;
     return LS_LAUNCH(merge_channels, ls_blocks((uint64_t)(end - begin)), LS_THREADS, stream,
-                     moments, channels, ls_sync_round(channels), eps, rows, count, begin, end, merged);
+                     moments, channels, ls_sync_round(channels), eps, rows, count, begin, end,
+                     merged);
 }
