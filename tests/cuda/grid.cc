@@ -11,7 +11,8 @@
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
-namespace {
+namespace
+{
 
 enum state { RUNNING, AT_BARRIER, IN_EXCHANGE, DONE };
 
@@ -21,8 +22,8 @@ struct thread {
     ucontext_t context;
     state is = DONE;
     uint3 index;
-    unsigned mask;         /* IN_EXCHANGE: who takes part */
-    uint64_t value;        /* what it put */
+    unsigned mask;           /* IN_EXCHANGE: who takes part */
+    uint64_t value;          /* what it put */
     uint64_t seen[warpSize]; /* what all of them put */
 };
 

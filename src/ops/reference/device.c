@@ -229,11 +229,10 @@ static bool supports(const struct ls_op *op)
 static float add_rows(const struct ls_factoring *factoring, const struct ls_factor_rows *factors,
                       const size_t *in, size_t out)
 {
-    return ls_factor_sum(in != NULL ? factors->side[LS_FACTOR_INPUT] + *in : NULL,
-                         (size_t)factoring->size[LS_FACTOR_INPUT],
-                         factors->side[LS_FACTOR_OUTPUT] + out,
-                         (size_t)factoring->size[LS_FACTOR_OUTPUT], factors->rows,
-                         factoring->portable);
+    return ls_factor_sum(
+        in != NULL ? factors->side[LS_FACTOR_INPUT] + *in : NULL,
+        (size_t)factoring->size[LS_FACTOR_INPUT], factors->side[LS_FACTOR_OUTPUT] + out,
+        (size_t)factoring->size[LS_FACTOR_OUTPUT], factors->rows, factoring->portable);
 }
 
 static int weight_gradient(const struct ls_factoring *factoring,

@@ -1,5 +1,5 @@
-/* Card memory: one range of addresses that the host cannot touch, handed out from below to above and
- * never twice, with borders in between that show who wrote beyond an end.
+/* Card memory: one range of addresses that the host cannot touch, handed out from below to above
+ * and never twice, with borders in between that show who wrote beyond an end.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <cstdarg>
 #include <cstdio>
@@ -11,9 +11,11 @@
 #include "cuda/fake/fake.h"
 #include "cuda/fake/inner.h"
 
-namespace fake {
+namespace fake
+{
 
-namespace {
+namespace
+{
 
 constexpr size_t RANGE = size_t(64) << 30, PAGE = 4096, BORDER = 512, ALIGNMENT = 256;
 constexpr unsigned char BORDER_BYTE = 0xb0, FRESH_BYTE = 0xff; /* fresh floats are NaN */
@@ -35,7 +37,8 @@ void open_range()
 {
     if (base != nullptr)
         return;
-    void *range = mmap(nullptr, RANGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *range =
+        mmap(nullptr, RANGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
         stop("no room for the addresses of card memory");
     base = (char *)range;
@@ -209,8 +212,8 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
     return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind,
-                            cudaStream_t stream)
+cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t bytes,
+                            enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     call here("cudaMemcpyAsync");
     if (here.fails)

@@ -1,4 +1,5 @@
-/* Cards, streams, events, graphs: when work is carried out. SPDX-License-Identifier: BSD-2-Clause */
+/* Cards, streams, events, graphs: when work is carried out. SPDX-License-Identifier: BSD-2-Clause
+ */
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -31,11 +32,13 @@ struct CUgraphExec_st {
     fake::graph steps;
 };
 
-namespace fake {
+namespace fake
+{
 
 std::recursive_mutex lock;
 
-namespace {
+namespace
+{
 
 int cards;
 thread_local int chosen_card;
@@ -222,8 +225,8 @@ void fake_break_card(int card)
 
 /* ---- Kernels ---- */
 
-int ls_grid_launch(const char *name, ls_grid_size grid, ls_grid_size block,
-                   cudaStream_t stream, std::function<void()> body)
+int ls_grid_launch(const char *name, ls_grid_size grid, ls_grid_size block, cudaStream_t stream,
+                   std::function<void()> body)
 {
     call here("a launch");
     if (here.fails)
@@ -360,7 +363,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         stop("cudaStreamWaitEvent: an event that there is not, or flags");
     if (event->latest == nullptr)
         return cudaSuccess;
-    return give(stream, "a wait for an event", []() { return cudaSuccess; }, event->latest);
+    return give(
+        stream, "a wait for an event", []() { return cudaSuccess; }, event->latest);
 }
 
 /* ---- Events ---- */

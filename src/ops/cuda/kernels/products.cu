@@ -1,11 +1,12 @@
-/* See products.h. A block of threads computes a tile of TILE x TILE results, a thread PART x PART of
- * them; LS_PRODUCT_BLOCK terms of both operands at a time lie in shared memory, which is one block
- * of the declared sum. SPDX-License-Identifier: BSD-2-Clause */
+/* See products.h. A block of threads computes a tile of TILE x TILE results, a thread PART x PART
+ * of them; LS_PRODUCT_BLOCK terms of both operands at a time lie in shared memory, which is one
+ * block of the declared sum. SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cuda/kernels/cuda_c.h"
 
 #include "ops/cuda/kernels/products.h"
 
-namespace {
+namespace
+{
 
 constexpr int TILE = 64, PART = 4, SIDE = TILE / PART, TERMS = 32, AXES = 3;
 static_assert(SIDE * SIDE == 256, "a thread for each part of a tile");
@@ -57,8 +58,7 @@ __device__ inline void load(const Operand &from, int64_t group, int64_t line, in
     }
 }
 
-template <class A, class B, class Out>
-__global__ void multiply(A a, B b, Out out, struct size of)
+template <class A, class B, class Out> __global__ void multiply(A a, B b, Out out, struct size of)
 {
     __shared__ float left[TERMS][TILE], right[TERMS][TILE];
     const int64_t group = blockIdx.z;
@@ -86,8 +86,7 @@ __global__ void multiply(A a, B b, Out out, struct size of)
 }
 
 /* Groups of single channels have one chain without blocks, a thread for each result. */
-template <class A, class B, class Out>
-__global__ void chain(A a, B b, Out out, struct size of)
+template <class A, class B, class Out> __global__ void chain(A a, B b, Out out, struct size of)
 {
     const int64_t results = of.groups * of.lines * of.columns;
     for (LS_EACH(i, results)) {
@@ -111,8 +110,9 @@ int launch(cudaStream_t stream, const A &a, const B &b, const Out &out, const st
     if (of.lines <= 0 || of.columns <= 0 || of.groups <= 0)
         return 0;
     if (single)
-        return LS_LAUNCH((chain<A, B, Out>), ls_blocks((uint64_t)(of.groups * of.lines * of.columns)),
-                         LS_THREADS, stream, left, right, to, all);
+        return LS_LAUNCH((chain<A, B, Out>),
+                         ls_blocks((uint64_t)(of.groups * of.lines * of.columns)), LS_THREADS,
+                         stream, left, right, to, all);
     const dim3 grid((unsigned)((of.lines + TILE - 1) / TILE),
                     (unsigned)((of.columns + TILE - 1) / TILE), (unsigned)of.groups);
     return LS_LAUNCH((multiply<A, B, Out>), grid, dim3(SIDE * SIDE), stream, left, right, to, all);
@@ -129,7 +129,8 @@ struct matrix {
     }
 };
 
-__device__ inline float finish(float sum, const float *bias, int64_t channel, bool relu, float slope)
+__device__ inline float finish(float sum, const float *bias, int64_t channel, bool relu,
+                               float slope)
 {
     if (bias != NULL)
         sum = sum + bias[channel];
@@ -171,8 +172,8 @@ __device__ inline int64_t find_x(const struct windows &w, int64_t y, int64_t k)
 {
     int64_t place = 0, step = 1;
     for (int a = AXES - 1; a >= 0; a--) {
-        const int64_t at = y % w.of.y[a] * w.of.stride[a] + k % w.of.kernel[a] * w.of.dilation[a] -
-                           w.of.pad[a];
+        const int64_t at =
+            y % w.of.y[a] * w.of.stride[a] + k % w.of.kernel[a] * w.of.dilation[a] - w.of.pad[a];
         if (at < 0 || at >= w.of.x[a])
             return -1;
         place += at * step;
@@ -377,8 +378,8 @@ struct residue residue_of(const struct ls_cuda_convolution *of, const int64_t fi
 
 /* ---- For host code --------------------------------------------------------------------------- */
 
-int ls_cuda_inner_product(cudaStream_t stream, const struct ls_cuda_inner *of,
-                          const float *x, const float *w, float *y)
+int ls_cuda_inner_product(cudaStream_t stream, const struct ls_cuda_inner *of, const float *x,
+                          const float *w, float *y)
 {
     const struct matrix a = {x, of->k, 1};
     const struct matrix b = {w, of->transpose ? 1 : of->k, of->transpose ? of->n : 1};
@@ -386,8 +387,8 @@ int ls_cuda_inner_product(cudaStream_t stream, const struct ls_cuda_inner *of,
     return launch(stream, a, b, out, {of->m, of->n, of->k, 1}, false);
 }
 
-int ls_cuda_inner_product_data(cudaStream_t stream, const struct ls_cuda_inner *of,
-                               const float *dy, const float *w, float *dx)
+int ls_cuda_inner_product_data(cudaStream_t stream, const struct ls_cuda_inner *of, const float *dy,
+                               const float *w, float *dx)
 {
     const struct matrix a = {dy, of->n, 1};
     const struct matrix b = {w, of->transpose ? of->n : 1, of->transpose ? 1 : of->k};
@@ -399,7 +400,8 @@ int ls_cuda_inner_product_weights(cudaStream_t stream, const struct ls_cuda_inne
                                   const float *x, const float *dy, float *dw)
 {
     const struct matrix a = {dy, 1, of->n}, b = {x, 1, of->k};
-    const struct rows out = {dw, of->transpose ? 1 : of->k, of->transpose ? of->n : 1, NULL, false, 0};
+    const struct rows out = {dw, of->transpose ? 1 : of->k, of->transpose ? of->n : 1, NULL, false,
+                             0};
     return launch(stream, a, b, out, {of->n, of->k, of->m, 1}, false);
 }
 
@@ -448,8 +450,8 @@ int ls_cuda_convolve_to_w(cudaStream_t stream, const struct ls_cuda_convolution 
                   false);
 }
 
-__global__ void sum_channels(const float *dy, int64_t samples, int64_t channels,
-                                    int64_t points, float *db)
+__global__ void sum_channels(const float *dy, int64_t samples, int64_t channels, int64_t points,
+                             float *db)
 {
     for (LS_EACH(c, channels)) {
         float chain[2] = {0, 0}, sum = 0;
