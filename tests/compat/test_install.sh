@@ -3,7 +3,7 @@
 # static library, and with CMake; only the public functions are exported.
 # SPDX-License-Identifier: BSD-2-Clause
 set -eu
-for tool in cmake pkg-config nm "${CC:-cc}"; do
+for tool in cmake ninja pkg-config nm "${CC:-cc}"; do
     command -v "$tool" >/dev/null || { echo "skipped: needs $tool"; exit 77; }
 done
 if grep -q '^LOCKSTEP_SANITIZE:[A-Z]*=.\+' "$LOCKSTEP_BUILD/CMakeCache.txt"; then
@@ -70,10 +70,10 @@ find_package(lockstep ${wanted} REQUIRED)
 add_executable(foreign ../user.c)
 target_link_libraries(foreign PRIVATE lockstep::lockstep)
 CMAKE
-cmake -S "$work/foreign" -B "$work/foreign/build" -DCMAKE_PREFIX_PATH="$work/moved" -Dwanted="${version%.*}" \
+cmake -G Ninja -S "$work/foreign" -B "$work/foreign/build" -DCMAKE_PREFIX_PATH="$work/moved" -Dwanted="${version%.*}" \
     >"$work/log" 2>&1 && cmake --build "$work/foreign/build" >>"$work/log" 2>&1 || fail "CMake: $(cat "$work/log")"
 "$work/foreign/build/foreign" | grep -q "$expect" || fail "with CMake's target"
-! cmake -S "$work/foreign" -B "$work/foreign/build" -Dwanted=99.0 >"$work/log" 2>&1 || fail "found as version 99"
+! cmake -G Ninja -S "$work/foreign" -B "$work/foreign/build" -Dwanted=99.0 >"$work/log" 2>&1 || fail "found as version 99"
 grep -q 'requested version "99.0"' "$work/log" || fail "$(cat "$work/log")"
 
 not_public() { sed 's/^lockstep_[a-z_]*$//' | grep -v '^$' || true; }

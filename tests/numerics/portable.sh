@@ -62,7 +62,7 @@ NET
 
 # The same bytes everywhere, which are not those of the default.
 verify() { expect 0 'Verified' -- "$LOCKSTEP" verify --solver "$1" "${@:2}"; }
-hash() { sed -nE 's/^ +[0-9.]+  ([0-9a-f]{64})  .*/\1/p' log | sort -u; }
+hash() { sed -nE 's/^ .* ([0-9a-f]{64})  .*/\1/p' log | sort -u; }
 for net in lenet quick norms; do
     solver $net >$net.solver
     solver $net 'algorithm: PORTABLE' >portable_$net.solver
