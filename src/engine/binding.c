@@ -104,56 +104,11 @@ static int binding_find_waits(struct ls_net_plan *plan, const struct ls_store *s
     return 0;
 }
 
-/* Memory of the device for what comes from the host with each micro-batch and goes back to it;
- * nothing where the device works in the host's memory. */
-static int binding_create_copies(struct ls_net_plan *plan, struct ls_binding *binding,
-                                 struct ls_error *error)
-{
-    const struct ls_graph *graph = plan->plan->graph;
-    const struct ls_device_memory *memory = plan->plan->device->memory;
-    if (memory->host_memory)
-        return 0;
-    binding->record =
-        memory->create((ls_graph_record_doubles(graph) + 1) * sizeof *binding->record);
-    binding->inputs = ls_alloc(graph->input_count + 1, sizeof *binding->inputs);
-    if (binding->record == NULL || binding->inputs == NULL)
-        return ls_fail_memory(error, "a worker");
-    for (size_t i = 0; i < graph->input_count; i++) {
-        if (graph->inputs[i].cache) /* it is there already */
-            continue;
-        binding->inputs[i] = memory->create(ls_value_bytes(graph->inputs[i].value));
-        if (binding->inputs[i] == NULL)
-            return ls_fail_memory(error, "a worker");
-    }
-    return 0;
-}
-
-static void binding_free_copies(const struct ls_net_plan *plan, struct ls_binding *binding)
-{
-    const struct ls_device_memory *memory = plan->plan->device->memory;
-    for (size_t i = 0; binding->inputs != NULL && i < plan->plan->graph->input_count; i++)
-        if (!plan->plan->graph->inputs[i].cache)
-            memory->free(binding->inputs[i]);
-    ls_free((void *)binding->inputs);
-    memory->free(binding->record);
-}
-
 int ls_binding_begin(const struct ls_net_plan *plan, int slot, void *const *inputs,
                      struct ls_stream *stream, struct ls_error *error)
 {
-    const struct ls_binding *binding = &plan->bindings[slot];
-    const struct ls_graph *graph = plan->plan->graph;
-    const struct ls_device_memory *memory = plan->plan->device->memory;
-    if (memory->host_memory)
-        return 0;
-    for (size_t i = 0; i < graph->input_count; i++)
-        if (graph->inputs[i].cache)
-            binding->inputs[i] = inputs[i];
-        else if (inputs[i] != NULL) /* else it is not needed */
-            LS_TRY(memory->write(stream, binding->inputs[i], inputs[i],
-                                 ls_value_bytes(graph->inputs[i].value), error));
-    return memory->zero(stream, binding->record,
-                        ls_graph_record_doubles(graph) * sizeof *binding->record, error);
+    return ls_staging_begin(&plan->bindings[slot].staging, plan->plan->graph, inputs, stream,
+                            error);
 }
 
 int ls_binding_bind(struct ls_net_plan *plan, const struct ls_store *store,
@@ -178,7 +133,8 @@ int ls_binding_bind(struct ls_net_plan *plan, const struct ls_store *store,
         plan->bindings[i].stashed = plan->plan->stashed_bytes > 0 ? slots->stashed[i] : NULL;
         status = binding_bind_slot(plan, &to, &plan->bindings[i], error);
         if (status == 0)
-            status = binding_create_copies(plan, &plan->bindings[i], error);
+            status = ls_staging_create(&plan->bindings[i].staging, plan->plan->device->memory,
+                                       plan->plan->graph, error);
         if (status != 0) {
             ls_binding_unbind(plan); /* leave it unbound on failure */
             return status;
@@ -196,7 +152,7 @@ void ls_binding_unbind(struct ls_net_plan *plan)
             if (binding->local[i] != NULL && prepared->kernel->unbind != NULL)
                 prepared->kernel->unbind(prepared, binding->local[i]);
         }
-        binding_free_copies(plan, binding);
+        ls_staging_free(&binding->staging, plan->plan->graph);
         ls_free(binding->pointers);
         ls_free(binding->local);
         ls_free(binding->nanoseconds);
@@ -270,7 +226,7 @@ void *const *ls_binding_step_pointers(const struct ls_net_plan *plan, int slot, 
     void **pointers = binding->pointers + plan->position[step];
     if (inputs != NULL)
         binding_set_inputs(plan->plan->steps[step].prepared.op, pointers,
-                           binding->inputs != NULL ? binding->inputs : inputs);
+                           binding->staging.inputs != NULL ? binding->staging.inputs : inputs);
     return pointers;
 }
 
@@ -281,7 +237,7 @@ const void *ls_binding_value(const struct ls_net_plan *plan, int slot, const str
     const struct ls_value *root = ls_value_root(value);
     if (root->storage == LS_STORE_INPUT)
         return plan->plan->device->memory->host_memory ? inputs[root->input]
-                                                       : binding->inputs[root->input];
+                                                       : binding->staging.inputs[root->input];
     return binding_locate(plan->plan, NULL, root, binding);
 }
 
@@ -500,27 +456,26 @@ int ls_binding_run(const struct ls_net_plan *plan, int slot, int segment, const 
                    struct ls_error *error)
 {
     const struct ls_binding *binding = &plan->bindings[slot];
-    const struct ls_device *device = plan->plan->device;
+    const struct ls_staging *staging = &binding->staging;
     const struct ls_graph *graph = plan->plan->graph;
-    const size_t record = ls_graph_record_doubles(graph) * sizeof *binding->record;
     struct ls_context context = what->context;
     struct run run = {.plan = plan,
                       .binding = binding,
                       .what = what,
-                      .inputs = what->inputs,
+                      .inputs = staging->inputs != NULL ? staging->inputs : what->inputs,
                       .context = &context};
     context.error = error;
-    if (segment <= 0) /* the micro-batch begins */
-        LS_TRY(ls_binding_begin(plan, slot, what->inputs, context.stream, error));
-    if (!device->memory->host_memory) {
-        run.inputs = binding->inputs;
-        context.partials = binding->record;
-    }
+    if (staging->record != NULL)
+        context.partials = staging->record;
     context.lists = context.partials + graph->record_size;
-    int status = binding_run_steps(&run, segment);
-    if (status == 0 && !device->memory->host_memory)
-        status = device->memory->read(context.stream, what->context.partials, binding->record,
-                                      record, error);
-    int left = device->streams->wait(context.stream, error);
+    if (segment <= 0) /* the micro-batch begins */
+        LS_TRY(ls_staging_begin(staging, graph, what->inputs, context.stream, error));
+    int status = ls_staging_tell(staging, graph, &context);
+    if (status == 0)
+        status = binding_run_steps(&run, segment);
+    if (status == 0)
+        status =
+            ls_staging_read_record(staging, graph, what->context.partials, context.stream, error);
+    int left = plan->plan->device->streams->wait(context.stream, error);
     return status != 0 ? status : left;
 }

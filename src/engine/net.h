@@ -11,6 +11,7 @@
 #include "data/dataset.h"
 #include "data/prefetcher.h"
 #include "engine/room.h"
+#include "engine/staging.h"
 #include "graph/build.h"
 #include "plan/plan.h"
 
@@ -22,10 +23,7 @@ struct ls_binding {
     void **pointers; /* of all steps' inputs and outputs, in order */
     void **local;    /* by step: what kernel->bind made */
     unsigned char *arena, *stashed;
-    /* Of a device that has memory of its own: where kernels find the graph's inputs, and where they
-     * write the record. NULL for others. */
-    void **inputs;
-    double *record;
+    struct ls_staging staging;
     uint64_t *nanoseconds; /* by step, since ls_binding_take_time; NULL: timing off */
 };
 

@@ -25,6 +25,13 @@ struct ls_factor_target {
     uint32_t *largest; /* bits of the largest, what is not finite included */
 };
 
+/* What changes from one micro-batch to the next, for kernels of a device with memory of its own:
+ * they read it there, so that what they are given is the same for all micro-batches of a slot. */
+struct ls_batch_numbers {
+    int64_t first_ordinal, samples, position, micro_batch; /* as in struct ls_context */
+    double normalizers[];                                  /* by index */
+};
+
 /* What a pass hands to its kernels. Numbers that kernels write are in the device's memory; what
  * they are told is in the host's. */
 struct ls_context {
@@ -34,6 +41,8 @@ struct ls_context {
     int64_t samples;
     int64_t position;          /* of the first token in its text; 0, but in nets that write texts */
     const double *normalizers; /* by index: true counts over the whole update, at least 1 */
+    /* The same in the device's memory; NULL where that is the host's. */
+    const struct ls_batch_numbers *numbers;
     double *partials;          /* the record of this micro-batch, zeroed before the pass */
     double *lists;             /* behind it: the lists of rankings */
     int worker, micro_batch;   /* who runs, and what: its number in the update */

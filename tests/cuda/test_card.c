@@ -51,9 +51,13 @@ static int add_gradients(float (*gradient)[MOST], int micro_batches, int n, floa
 {
     struct ls_stream *stream[WORKERS] = {NULL};
     float *arena[WORKERS] = {NULL}, *out = NULL;
+    static const int64_t numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    int64_t *number = ls_card_memory.create(WORKERS * sizeof *number); /* of the micro-batch */
     struct ls_accumulator *accumulator = NULL;
     const size_t elements = (size_t)n, bytes = elements * sizeof(float);
-    int status = ls_card_accumulator.create(&elements, NULL, 1, WORKERS, &accumulator, NULL);
+    int status = number == NULL
+                     ? LOCKSTEP_RESOURCE
+                     : ls_card_accumulator.create(&elements, NULL, 1, WORKERS, &accumulator, NULL);
     int32_t exponent = 20;
     struct ls_accumulated part;
     if (status == 0) {
@@ -71,8 +75,11 @@ static int add_gradients(float (*gradient)[MOST], int micro_batches, int n, floa
         const int w = m % WORKERS;
         status = ls_card_memory.write(stream[w], arena[w], gradient[m], bytes, NULL);
         if (status == 0)
-            status = ls_card_accumulate((cudaStream_t)(void *)stream[w], accumulator, m, 0,
-                                        arena[w], NULL);
+            status = ls_card_memory.write(stream[w], number + w, &numbers[m], sizeof *number, NULL);
+        if (status == 0)
+            status = ls_card_check(ls_card_accumulate((cudaStream_t)(void *)stream[w], accumulator,
+                                                      number + w, 0, arena[w]),
+                                   "add gradients", NULL);
     }
     for (int w = 0; w < WORKERS && status == 0; w++)
         status = ls_card_streams.wait(stream[w], NULL);
@@ -83,6 +90,7 @@ static int add_gradients(float (*gradient)[MOST], int micro_batches, int n, floa
     if (status == 0)
         status = ls_card_memory.read(NULL, sums, out, bytes, NULL);
     ls_card_memory.free(out);
+    ls_card_memory.free(number);
     for (int w = 0; w < WORKERS; w++) {
         ls_card_streams.free(stream[w]);
         ls_card_memory.free(arena[w]);

@@ -156,7 +156,7 @@ struct both {
     struct ls_accumulated part;
     struct ls_cuda_sum sum;
     int64_t total[MOST];
-    int32_t row[MOST], exponent[MOST], first;
+    int32_t row[MOST], exponent[MOST], first, measure;
     uint32_t largest[MOST];
     float list[MOST];
 };
@@ -182,7 +182,8 @@ static void open_both(struct both *both, int n, enum cut cut)
     both->sum = (struct ls_cuda_sum){both->total,    cut == LISTED ? both->row : NULL,
                                      elements,       rows,
                                      both->exponent, both->exponent,
-                                     both->largest,  &both->first};
+                                     both->largest,  &both->first,
+                                     &both->measure};
 }
 
 static void compare_both(struct both *both)
@@ -208,12 +209,12 @@ static void sums_have_plain_bits(void **state)
             open_both(&both, sizes[s], (enum cut)cut);
             grid_seed((uint64_t)(s * 3 + cut));
             assert_int_equal(ls_plain_accumulator.begin(both.plain, false, NULL), 0);
-            for (int m = 0; m < 3; m++) {
+            for (int64_t m = 0; m < 3; m++) {
                 draw_all(mine.gradient, sizes[s]);
                 if (m == 1 && s % 2 == 1)
                     mine.gradient[sizes[s] / 2] = s == 1 ? NAN : -INFINITY;
-                ls_plain_accumulate(both.plain, m, 0, mine.gradient);
-                assert_int_equal(ls_cuda_accumulate(NULL, &both.sum, false, m, mine.gradient), 0);
+                ls_plain_accumulate(both.plain, (int)m, 0, mine.gradient);
+                assert_int_equal(ls_cuda_accumulate(NULL, &both.sum, &m, mine.gradient), 0);
             }
             compare_both(&both);
             ls_plain_accumulator.free(both.plain);
@@ -227,7 +228,8 @@ static void measuring_changes_no_sum(void **state)
     assert_int_equal(ls_plain_accumulator.begin(both.plain, true, NULL), 0);
     draw_all(mine.gradient, 300);
     ls_plain_accumulate(both.plain, 0, 0, mine.gradient);
-    assert_int_equal(ls_cuda_accumulate(NULL, &both.sum, true, 0, mine.gradient), 0);
+    both.measure = 1;
+    assert_int_equal(ls_cuda_accumulate(NULL, &both.sum, &(int64_t){0}, mine.gradient), 0);
     assert_memory_equal(both.part.largest, both.largest, 300 * sizeof(uint32_t));
     for (int i = 0; i < 300; i++)
         assert_int_equal(both.total[i], 0);
@@ -242,12 +244,12 @@ static void named_rows_are_added(void **state)
     const struct ls_accumulated_rows rows = {mine.gradient, number, NAMED + 2, COLUMNS};
     open_both(&both, ROWS * COLUMNS, ONE_ROW);
     assert_int_equal(ls_plain_accumulator.begin(both.plain, false, NULL), 0);
-    for (int m = 0; m < 2; m++) {
+    for (int64_t m = 0; m < 2; m++) {
         draw_all(mine.gradient, (NAMED + 2) * COLUMNS);
-        ls_plain_accumulate_rows(both.plain, m, 0, &rows);
-        assert_int_equal(ls_cuda_accumulate_rows(NULL, &both.sum, false, m, mine.gradient, number,
-                                                 NAMED + 2, COLUMNS),
-                         0);
+        ls_plain_accumulate_rows(both.plain, (int)m, 0, &rows);
+        assert_int_equal(
+            ls_cuda_accumulate_rows(NULL, &both.sum, &m, mine.gradient, number, NAMED + 2, COLUMNS),
+            0);
     }
     compare_both(&both);
     ls_plain_accumulator.free(both.plain);

@@ -112,6 +112,7 @@ static void scene_convert(const struct ls_device *device, const struct ls_value 
     }
 }
 
+/* Memory of the host that holds a value in its layout. */
 static void *scene_memory(const struct ls_value *value)
 {
     void *memory = ls_alloc_aligned(ls_value_bytes(value) + 64);
@@ -120,16 +121,153 @@ static void *scene_memory(const struct ls_value *value)
     return memory;
 }
 
+/* ---- What a device sees ---------------------------------------------------------------------- */
+
+/* A copy of `bytes` in the device's memory. */
+static void *scene_give(const struct ls_device *device, const void *numbers, size_t bytes)
+{
+    void *there = device->memory->create(bytes + 64);
+    assert_non_null(there);
+    assert_int_equal(device->memory->write(NULL, there, numbers, bytes, NULL), 0);
+    return there;
+}
+
+/* So many bytes of NaNs there. */
+static void *scene_give_nans(const struct ls_device *device, size_t bytes)
+{
+    void *nans = ls_alloc_aligned(bytes + 64);
+    assert_non_null(nans);
+    memset(nans, 0xff, bytes + 64);
+    void *there = scene_give(device, nans, bytes);
+    ls_free_aligned(nans);
+    return there;
+}
+
+static void scene_take(const struct ls_device *device, void *numbers, void *there, size_t bytes)
+{
+    assert_int_equal(device->memory->read(NULL, numbers, there, bytes, NULL), 0);
+    device->memory->free(there);
+}
+
+static void *scene_give_input(const struct op_scene *scene, const struct ls_device *device, int i)
+{
+    const struct ls_value *value = scene->in[i];
+    if (value == NULL)
+        return NULL;
+    void *laid_out = scene_memory(value);
+    scene_convert(device, value, scene->plain[value->index], laid_out, false);
+    void *there = scene_give(device, laid_out, ls_value_bytes(value));
+    ls_free_aligned(laid_out);
+    return there;
+}
+
+static float *scene_take_output(const struct op_scene *scene, const struct ls_device *device, int i,
+                                void *there)
+{
+    const struct ls_value *value = scene->out[i];
+    if (value == NULL)
+        return NULL;
+    float *plain = ls_alloc((size_t)ls_shape_size(&value->shape) + 1, sizeof *plain);
+    void *laid_out = scene_memory(value);
+    assert_non_null(plain);
+    scene_take(device, laid_out, there, ls_value_bytes(value));
+    scene_convert(device, value, plain, laid_out, true);
+    ls_free_aligned(laid_out);
+    return plain;
+}
+
+/* What the context points to, in the device's memory. */
+struct told {
+    struct ls_batch_numbers *numbers;
+    double *record, *partial[2];
+    float *merged[2];
+};
+
+static size_t merged_bytes(const struct op_scene *scene, int s)
+{
+    const int64_t groups = SCENE_PARTS;
+    return scene->merged[s] != NULL
+               ? (size_t)(groups * ls_sync_merged(&scene->sync[s])) * sizeof(float)
+               : 0;
+}
+
+static void scene_tell(const struct op_scene *scene, const struct ls_device *device,
+                       const struct op_result *result, struct told *told,
+                       struct ls_context *context)
+{
+    struct {
+        struct ls_batch_numbers numbers;
+        double normalizers[1];
+    } here = {{context->first_ordinal, context->samples, context->position, context->micro_batch},
+              {scene->normalizers[0]}};
+    told->numbers = scene_give(device, &here, sizeof here);
+    told->record = scene_give(device, result->record, sizeof result->record);
+    for (int s = 0; s < 2; s++) {
+        told->partial[s] =
+            scene_give(device, result->partial[s], result->partial_count * sizeof(double));
+        told->merged[s] = scene->merged[s] == NULL
+                              ? NULL
+                              : scene_give(device, scene->merged[s], merged_bytes(scene, s));
+    }
+    if (!device->memory->host_memory)
+        context->numbers = told->numbers;
+    context->partials = told->record;
+    context->lists = told->record + SCENE_RECORD - SCENE_LISTS;
+    context->partial = told->partial;
+    context->merged = told->merged;
+}
+
+static void scene_hear(const struct ls_device *device, struct told *told, struct op_result *result)
+{
+    device->memory->free(told->numbers);
+    scene_take(device, result->record, told->record, sizeof result->record);
+    for (int s = 0; s < 2; s++) {
+        scene_take(device, result->partial[s], told->partial[s],
+                   result->partial_count * sizeof(double));
+        device->memory->free(told->merged[s]);
+    }
+}
+
+static void scene_carry_out(struct op_scene *scene, const struct ls_device *device,
+                            struct ls_prepared *prepared, void **in, void **out,
+                            struct op_result *result)
+{
+    struct ls_error error = {0};
+    struct ls_stream *stream = NULL;
+    struct told told;
+    void *local = NULL;
+    void *scratch = scene_give_nans(device, prepared->scratch_bytes);
+    struct ls_context context = {.samples = 1,
+                                 .first_ordinal = 1000 + (int64_t)scene->round,
+                                 .position = scene->position,
+                                 .normalizers = scene->normalizers,
+                                 .parts = &scene->parts,
+                                 .error = &error};
+    const struct ls_kernel *kernel = prepared->kernel;
+    assert_int_equal(device->streams->create(&stream, NULL), 0);
+    context.stream = stream;
+    scene_tell(scene, device, result, &told, &context);
+    if (kernel->bind != NULL)
+        assert_int_equal(kernel->bind(prepared, in, out, scratch, &local, &error), 0);
+    if (kernel->run(prepared, local, in, out, scratch, &context) != 0)
+        fail_msg("%s: %s", kernel->name, error.problems[0].message);
+    assert_int_equal(device->streams->wait(stream, NULL), 0);
+    if (kernel->unbind != NULL)
+        kernel->unbind(prepared, local);
+    device->streams->free(stream);
+    scene_hear(device, &told, result);
+    device->memory->free(scratch);
+}
+
 void scene_run(struct op_scene *scene, const struct ls_device *device,
                const struct ls_layout *offered, struct op_result *result)
 {
-    void *in[SCENE_VALUES] = {0}, *out[SCENE_VALUES] = {0}, *local = NULL;
+    void *in[SCENE_VALUES] = {0}, *out[SCENE_VALUES] = {0};
     struct ls_prepared prepared = {.op = &scene->op};
     struct ls_error error = {0};
     *result = (struct op_result){0};
     scene->op.input = scene->in;
     scene->op.output = scene->out;
-    assert_true(device->memory->host_memory);
     for (int i = 0; i < scene->values; i++)
         scene->value[i].layout = &ls_layout_plain;
     prepared.kernel = result->kernel = ls_kernel_find(device->kernels(), &scene->op);
@@ -137,49 +275,21 @@ void scene_run(struct op_scene *scene, const struct ls_device *device,
         fail_msg("%s has no kernel for %s", device->name, ls_op_kind_name(scene->op.kind));
     settle_layouts(prepared.kernel, &scene->op, offered);
     for (int i = 0; i < scene->op.inputs; i++)
-        if (scene->in[i] != NULL) {
-            in[i] = scene_memory(scene->in[i]);
-            scene_convert(device, scene->in[i], scene->plain[scene->in[i]->index], in[i], false);
-        }
+        in[i] = scene_give_input(scene, device, i);
     for (int i = 0; i < scene->op.outputs; i++)
-        if (scene->out[i] != NULL) {
-            out[i] = scene_memory(scene->out[i]);
-            memset(out[i], 0xff, ls_value_bytes(scene->out[i]));
-        }
+        out[i] =
+            scene->out[i] != NULL ? scene_give_nans(device, ls_value_bytes(scene->out[i])) : NULL;
     if (prepared.kernel->prepare != NULL && prepared.kernel->prepare(&prepared, &error) != 0)
         fail_msg("%s: %s", prepared.kernel->name, error.problems[0].message);
-    void *scratch = ls_alloc_aligned(prepared.scratch_bytes + 64);
-    memset(scratch, 0xff, prepared.scratch_bytes + 64);
     const int64_t channels = scene->sync[0].channels;
     result->partial_count = SCENE_PARTS * (size_t)(2 * ls_sync_round(channels) + LS_SYNC_ROW_END);
     for (int s = 0; s < 2; s++)
         result->partial[s] = ls_alloc(result->partial_count, sizeof(double));
-    struct ls_context context = {.samples = 1,
-                                 .first_ordinal = 1000 + (int64_t)scene->round,
-                                 .position = scene->position,
-                                 .normalizers = scene->normalizers,
-                                 .partials = result->record,
-                                 .lists = result->record + SCENE_RECORD - SCENE_LISTS,
-                                 .parts = &scene->parts,
-                                 .partial = result->partial,
-                                 .merged = scene->merged,
-                                 .error = &error};
-    if (prepared.kernel->bind != NULL)
-        assert_int_equal(prepared.kernel->bind(&prepared, in, out, scratch, &local, &error), 0);
-    assert_int_equal(prepared.kernel->run(&prepared, local, in, out, scratch, &context), 0);
-    if (prepared.kernel->unbind != NULL)
-        prepared.kernel->unbind(&prepared, local);
+    scene_carry_out(scene, device, &prepared, in, out, result);
     if (prepared.kernel->release != NULL)
         prepared.kernel->release(&prepared);
     for (int i = 0; i < scene->op.outputs; i++)
-        if (scene->out[i] != NULL) {
-            result->out[i] =
-                ls_alloc((size_t)ls_shape_size(&scene->out[i]->shape) + 1, sizeof(float));
-            scene_convert(device, scene->out[i], result->out[i], out[i], true);
-        }
-    for (int i = 0; i < SCENE_VALUES; i++) {
-        ls_free_aligned(in[i]);
-        ls_free_aligned(out[i]);
-    }
-    ls_free_aligned(scratch);
+        result->out[i] = scene_take_output(scene, device, i, out[i]);
+    for (int i = 0; i < scene->op.inputs; i++)
+        device->memory->free(in[i]);
 }

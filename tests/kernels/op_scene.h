@@ -74,8 +74,7 @@ void result_free(struct op_result *result);
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* Carries the op out on a device that computes in the host's memory. Outputs and scratch hold NaNs
- * before. */
+/* Carries the op out on a device. Outputs and scratch hold NaNs before. */
 void scene_run(struct op_scene *scene, const struct ls_device *device,
                const struct ls_layout *offered, struct op_result *result);
 

@@ -18,7 +18,7 @@ struct card_accumulator {
     struct sum *items;
     size_t count, elements; /* of `all` */
     int64_t *all;
-    bool measure;
+    int32_t *measure; /* one, on the card: a captured pass serves whether it measures or not */
 };
 
 static void accumulator_free(struct ls_accumulator *public)
@@ -31,6 +31,7 @@ static void accumulator_free(struct ls_accumulator *public)
         ls_card_memory.free(accumulator->items[i].by_element);
     }
     ls_card_memory.free(accumulator->all);
+    ls_card_memory.free(accumulator->measure);
     ls_free(accumulator->items);
     ls_free(accumulator);
 }
@@ -72,13 +73,16 @@ static int accumulator_create(const size_t *elements, const size_t *place, size_
     accumulator->elements = (accumulator->elements + 15) / 16 * 16;
     accumulator->items = ls_alloc(count + 1, sizeof *accumulator->items);
     accumulator->all = ls_card_memory.create(accumulator->elements * sizeof *accumulator->all);
-    int status = accumulator->items != NULL && accumulator->all != NULL
-                     ? 0
-                     : ls_fail_memory(error, "gradient sums");
+    accumulator->measure = ls_card_memory.create(sizeof *accumulator->measure);
+    int status =
+        accumulator->items != NULL && accumulator->all != NULL && accumulator->measure != NULL
+            ? 0
+            : ls_fail_memory(error, "gradient sums");
     for (size_t i = 0, at = 0; status == 0 && i < count; at += elements[i++]) {
         struct sum *sum = &accumulator->items[i];
         accumulator->count++;
         sum->card.elements = elements[i];
+        sum->card.measure = accumulator->measure;
         sum->card.total = accumulator->all + (place != NULL ? place[i] : at);
         status = set_rows(sum, 1, NULL, error);
     }
@@ -141,9 +145,9 @@ static int accumulator_begin(struct ls_accumulator *public, bool measure, struct
     cudaStream_t stream = ls_card_own_stream(error);
     if (stream == NULL)
         return LOCKSTEP_RESOURCE;
-    accumulator->measure = measure;
-    int code = cudaSuccess;
-    if (accumulator->elements > 0)
+    int code =
+        ls_cuda_fill_words(stream, (uint32_t *)(void *)accumulator->measure, measure ? 1 : 0, 1);
+    if (code == cudaSuccess && accumulator->elements > 0)
         code =
             cudaMemsetAsync(accumulator->all, 0, accumulator->elements * sizeof(int64_t), stream);
     for (size_t i = 0; code == cudaSuccess && i < accumulator->count; i++)
@@ -215,22 +219,18 @@ const struct ls_device_accumulator ls_card_accumulator = {
 
 /* ---- Contributions --------------------------------------------------------------------------- */
 
-int ls_card_accumulate(cudaStream_t stream, struct ls_accumulator *public, int micro_batch,
-                       int parameter, const float *gradient, struct ls_error *error)
+int ls_card_accumulate(cudaStream_t stream, struct ls_accumulator *public,
+                       const int64_t *micro_batch, int parameter, const float *gradient)
 {
-    struct card_accumulator *accumulator = (void *)public;
-    return ls_card_check(ls_cuda_accumulate(stream, &accumulator->items[parameter].card,
-                                            accumulator->measure, micro_batch, gradient),
-                         "add gradients", error);
+    const struct card_accumulator *accumulator = (void *)public;
+    return ls_cuda_accumulate(stream, &accumulator->items[parameter].card, micro_batch, gradient);
 }
 
-int ls_card_accumulate_rows(cudaStream_t stream, struct ls_accumulator *public, int micro_batch,
-                            int parameter, const struct ls_accumulated_rows *rows,
-                            struct ls_error *error)
+int ls_card_accumulate_rows(cudaStream_t stream, struct ls_accumulator *public,
+                            const int64_t *micro_batch, int parameter,
+                            const struct ls_accumulated_rows *rows)
 {
-    struct card_accumulator *accumulator = (void *)public;
-    return ls_card_check(ls_cuda_accumulate_rows(stream, &accumulator->items[parameter].card,
-                                                 accumulator->measure, micro_batch, rows->rows,
-                                                 rows->number, rows->count, rows->columns),
-                         "add gradients", error);
+    const struct card_accumulator *accumulator = (void *)public;
+    return ls_cuda_accumulate_rows(stream, &accumulator->items[parameter].card, micro_batch,
+                                   rows->rows, rows->number, rows->count, rows->columns);
 }

@@ -7,11 +7,12 @@
 
 extern const struct ls_device_accumulator ls_card_accumulator;
 
-/* What an ACCUMULATE op does, in a stream. */
-int ls_card_accumulate(cudaStream_t stream, struct ls_accumulator *accumulator, int micro_batch,
-                       int parameter, const float *gradient, struct ls_error *error);
+/* What an ACCUMULATE op does, in a stream; the micro-batch's number is in the card's memory.
+ * cudaError_t, as an int. */
+int ls_card_accumulate(cudaStream_t stream, struct ls_accumulator *accumulator,
+                       const int64_t *micro_batch, int parameter, const float *gradient);
 int ls_card_accumulate_rows(cudaStream_t stream, struct ls_accumulator *accumulator,
-                            int micro_batch, int parameter, const struct ls_accumulated_rows *rows,
-                            struct ls_error *error);
+                            const int64_t *micro_batch, int parameter,
+                            const struct ls_accumulated_rows *rows);
 
 #endif

@@ -16,31 +16,33 @@ __device__ static int64_t to_units(float x, int32_t exponent)
     return fabs(units) < 0x1p62 ? (int64_t)rint(units) : 0;
 }
 
-__device__ static void add_element(const struct ls_cuda_sum *sum, bool measure, int micro_batch,
-                                   uint64_t element, float x)
+__device__ static void add_element(const struct ls_cuda_sum *sum, bool measure,
+                                   const int64_t *micro_batch, uint64_t element, float x)
 {
     const size_t row = row_of(sum, element);
     const uint32_t bits = ls_magnitude(x);
     if (bits > sum->largest[row])
         atomicMax(&sum->largest[row], bits);
     if (bits >= LS_NOT_FINITE)
-        atomicMin(sum->first_not_finite, (int32_t)micro_batch);
+        atomicMin(sum->first_not_finite, (int32_t)*micro_batch);
     if (!measure)
         atomicAdd((unsigned long long *)&sum->total[element],
                   (unsigned long long)to_units(x, sum->exponent[row]));
 }
 
-__global__ void accumulate(struct ls_cuda_sum sum, bool measure, int micro_batch,
+__global__ void accumulate(struct ls_cuda_sum sum, const int64_t *micro_batch,
                            const float *gradient)
 {
+    const bool measure = *sum.measure != 0;
     for (LS_EACH(i, sum.elements))
         add_element(&sum, measure, micro_batch, i, gradient[i]);
 }
 
 /* A parameter of one row: a warp raises the largest once. */
-__global__ void accumulate_row(struct ls_cuda_sum sum, bool measure, int micro_batch,
+__global__ void accumulate_row(struct ls_cuda_sum sum, const int64_t *micro_batch,
                                const float *gradient)
 {
+    const bool measure = *sum.measure != 0;
     uint32_t largest = 0;
     for (LS_EACH(i, sum.elements)) {
         largest = ls_larger(largest, ls_magnitude(gradient[i]));
@@ -53,26 +55,27 @@ __global__ void accumulate_row(struct ls_cuda_sum sum, bool measure, int micro_b
         return;
     atomicMax(&sum.largest[0], largest);
     if (largest >= LS_NOT_FINITE)
-        atomicMin(sum.first_not_finite, (int32_t)micro_batch);
+        atomicMin(sum.first_not_finite, (int32_t)*micro_batch);
 }
 
-int ls_cuda_accumulate(cudaStream_t stream, const struct ls_cuda_sum *sum, bool measure,
-                       int micro_batch, const float *gradient)
+int ls_cuda_accumulate(cudaStream_t stream, const struct ls_cuda_sum *sum,
+                       const int64_t *micro_batch, const float *gradient)
 {
     const struct ls_cuda_sum to = *sum;
     if (to.elements == 0)
         return 0;
     if (to.rows == 1)
-        return LS_LAUNCH(accumulate_row, ls_blocks(to.elements), LS_THREADS, stream, to, measure,
+        return LS_LAUNCH(accumulate_row, ls_blocks(to.elements), LS_THREADS, stream, to,
                          micro_batch, gradient);
-    return LS_LAUNCH(accumulate, ls_blocks(to.elements), LS_THREADS, stream, to, measure,
-                     micro_batch, gradient);
+    return LS_LAUNCH(accumulate, ls_blocks(to.elements), LS_THREADS, stream, to, micro_batch,
+                     gradient);
 }
 
-__global__ void accumulate_rows(struct ls_cuda_sum sum, bool measure, int micro_batch,
+__global__ void accumulate_rows(struct ls_cuda_sum sum, const int64_t *micro_batch,
                                 const float *rows, const int32_t *number, size_t count,
                                 size_t columns)
 {
+    const bool measure = *sum.measure != 0;
     __shared__ size_t named;
     if (threadIdx.x == 0)
         for (named = 0; named < count && number[named] >= 0;)
@@ -84,14 +87,14 @@ __global__ void accumulate_rows(struct ls_cuda_sum sum, bool measure, int micro_
                     (uint64_t)number[i / columns] * columns + i % columns, rows[i]);
 }
 
-int ls_cuda_accumulate_rows(cudaStream_t stream, const struct ls_cuda_sum *sum, bool measure,
-                            int micro_batch, const float *rows, const int32_t *number, size_t count,
-                            size_t columns)
+int ls_cuda_accumulate_rows(cudaStream_t stream, const struct ls_cuda_sum *sum,
+                            const int64_t *micro_batch, const float *rows, const int32_t *number,
+                            size_t count, size_t columns)
 {
     const struct ls_cuda_sum to = *sum;
     if (count == 0 || columns == 0)
         return 0;
-    return LS_LAUNCH(accumulate_rows, ls_blocks(count * columns), LS_THREADS, stream, to, measure,
+    return LS_LAUNCH(accumulate_rows, ls_blocks(count * columns), LS_THREADS, stream, to,
                      micro_batch, rows, number, count, columns);
 }
 

@@ -40,14 +40,15 @@ struct ls_cuda_sum {
     const int32_t *exponent, *total_exponent; /* by row */
     uint32_t *largest;                        /* by row */
     int32_t *first_not_finite;
+    const int32_t *measure; /* not 0: `total` stays as it is */
 };
-/* Adds elements [0, sum->elements) of a gradient of a micro-batch. */
-int ls_cuda_accumulate(cudaStream_t stream, const struct ls_cuda_sum *sum, bool measure,
-                       int micro_batch, const float *gradient);
+/* Adds elements [0, sum->elements) of a gradient of the micro-batch whose number is there. */
+int ls_cuda_accumulate(cudaStream_t stream, const struct ls_cuda_sum *sum,
+                       const int64_t *micro_batch, const float *gradient);
 /* Row r of `rows` to row number[r] of the matrix, until the first number below 0. */
-int ls_cuda_accumulate_rows(cudaStream_t stream, const struct ls_cuda_sum *sum, bool measure,
-                            int micro_batch, const float *rows, const int32_t *number, size_t count,
-                            size_t columns);
+int ls_cuda_accumulate_rows(cudaStream_t stream, const struct ls_cuda_sum *sum,
+                            const int64_t *micro_batch, const float *rows, const int32_t *number,
+                            size_t count, size_t columns);
 /* The sums of elements [begin, begin + count) as floats. */
 int ls_cuda_read_sums(cudaStream_t stream, const struct ls_cuda_sum *sum, size_t begin,
                       size_t count, float *out);

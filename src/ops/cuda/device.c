@@ -1,0 +1,213 @@
+/* The device of NVIDIA's cards: kernels from the tables of ops/cuda/ops.h, and what a device does
+ * besides. SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cuda/device.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "device/plain.h"
+#include "ir/layer.h"
+#include "ops/cuda/accumulator.h"
+#include "ops/cuda/contract.h"
+#include "ops/cuda/ops.h"
+
+enum { SCRATCH_ALIGNMENT = 256 };
+
+/* ---- Kernels --------------------------------------------------------------------------------- */
+
+/* An op of a family, as a kernel. */
+struct card_kernel {
+    struct ls_kernel kernel; /* first: it is found by its kernel */
+    const struct ls_card_op *of;
+};
+
+#define FAMILY_ENTRY(family) ls_card_##family,
+static const struct ls_card_op *const families[] = {LS_CARD_FAMILIES(FAMILY_ENTRY)};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+static struct card_kernel kernel[FAMILIES * LS_OP_KINDS];
+static const struct ls_kernel *kernel_table[FAMILIES * LS_OP_KINDS + 1];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static const struct ls_card_op *card_op_of(const struct ls_prepared *prepared)
+{
+    return ((const struct card_kernel *)(const void *)prepared->kernel)->of;
+}
+
+static int prepare(struct ls_prepared *prepared, struct ls_error *error)
+{
+    const struct ls_card_op *of = card_op_of(prepared);
+    const struct ls_op *op = prepared->op;
+    strcpy(prepared->implementation, "lockstep:cuda");
+    prepared->slow = of->slow;
+    if (of->check != NULL)
+        LS_TRY(of->check(op, error));
+    if (of->scratch != NULL)
+        prepared->scratch_bytes = of->scratch(op);
+    if (prepared->scratch_bytes > 0) /* the arena is aligned to 64 bytes */
+        prepared->scratch_bytes += SCRATCH_ALIGNMENT;
+    return 0;
+}
+
+static void *align_scratch(void *scratch)
+{
+    const uintptr_t mask = SCRATCH_ALIGNMENT - 1, at = (uintptr_t)scratch;
+    return scratch == NULL ? NULL : (char *)scratch + (((at + mask) & ~mask) - at);
+}
+
+static int run(const struct ls_prepared *prepared, void *local, void *const *in, void *const *out,
+               void *scratch, const struct ls_context *context)
+{
+    const struct ls_card_op *of = card_op_of(prepared);
+    struct ls_card_call call = {prepared->op,
+                                in,
+                                out,
+                                align_scratch(scratch),
+                                ls_card_stream(context->stream, context->error),
+                                context};
+    (void)local;
+    if (call.stream == NULL)
+        return LOCKSTEP_RESOURCE;
+    if (of->try_run != NULL)
+        return of->try_run(&call);
+    const int code = of->run(&call);
+    if (code == cudaSuccess)
+        return 0;
+    struct ls_text what = {0};
+    ls_text_format(&what, "carry out %s%s%s%s", ls_op_kind_name(prepared->op->kind),
+                   prepared->op->layer != NULL ? " of layer '" : "",
+                   prepared->op->layer != NULL ? prepared->op->layer->name : "",
+                   prepared->op->layer != NULL ? "'" : "");
+    const int status =
+        ls_card_check(code, what.data != NULL ? what.data : "carry out an op", context->error);
+    ls_text_free(&what);
+    return status;
+}
+
+static void make_kernels(void)
+{
+    size_t n = 0;
+    for (size_t f = 0; f < FAMILIES; f++)
+        for (int kind = 0; kind < LS_OP_KINDS; kind++) {
+            const struct ls_card_op *of = &families[f][kind];
+            if (of->run == NULL && of->try_run == NULL && of->check == NULL)
+                continue;
+            kernel[n] = (struct card_kernel){
+                .kernel = {.kind = (enum ls_op_kind)kind,
+                           .bits = of->bits != LS_BITS_UNSAID ? of->bits : LS_BITS_OWN,
+                           .name = ls_op_kind_name((enum ls_op_kind)kind),
+                           .accepts = of->accepts,
+                           .prepare = prepare,
+                           .run = run,
+                           .in_place = -1},
+                .of = of};
+            kernel_table[n] = &kernel[n].kernel;
+            n++;
+        }
+}
+
+static const struct ls_kernel *const *kernels(void)
+{
+    pthread_once(&once, make_kernels);
+    return kernel_table;
+}
+
+static bool supports(const struct ls_op *op)
+{
+    return ls_kernel_find(kernels(), op) != NULL;
+}
+
+/* ---- Parameters ------------------------------------------------------------------------------ */
+
+static int from_plain(const struct ls_layout *layout, const struct ls_shape *shape,
+                      const float *plain, float *laid_out, struct ls_error *error)
+{
+    (void)layout;
+    return ls_card_memory.write(NULL, laid_out, plain, (size_t)ls_shape_size(shape) * sizeof *plain,
+                                error);
+}
+
+static int to_plain(const struct ls_layout *layout, const struct ls_shape *shape,
+                    const float *laid_out, float *plain, struct ls_error *error)
+{
+    (void)layout;
+    return ls_card_memory.read(NULL, plain, laid_out, (size_t)ls_shape_size(shape) * sizeof *plain,
+                               error);
+}
+
+/* What converts a parameter to what a kernel asks for: so far a copy. */
+struct copier {
+    size_t bytes;
+};
+
+static int converter_new(const struct ls_layout *from, const struct ls_layout *to,
+                         const struct ls_shape *shape, enum ls_dtype type,
+                         struct ls_converter **out, struct ls_error *error)
+{
+    *out = NULL;
+    if (from != to || type != LS_F32)
+        return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                       "a card converts no weights from %s %s to %s %s", from->name,
+                       ls_dtype_name(LS_F32), to->name, ls_dtype_name(type));
+    struct copier *copier = ls_alloc(1, sizeof *copier);
+    if (copier == NULL)
+        return ls_fail_memory(error, "a view of weights");
+    copier->bytes = (size_t)ls_shape_size(shape) * sizeof(float);
+    *out = (struct ls_converter *)(void *)copier;
+    return 0;
+}
+
+static int converter_run(struct ls_converter *converter, const float *source, void *target,
+                         struct ls_error *error)
+{
+    const struct copier *copier = (const void *)converter;
+    return ls_card_memory.copy(NULL, target, source, copier->bytes, error);
+}
+
+static void converter_free(struct ls_converter *converter)
+{
+    ls_free(converter);
+}
+
+/* ---- Environment ----------------------------------------------------------------------------- */
+
+static const char *isa(void)
+{
+    return "cuda";
+}
+
+static void name_device(struct ls_text *text)
+{
+    ls_text_add(text, "device=cuda\n");
+}
+
+static const struct ls_device_environment environment = {
+    .named = true,
+    .isa = isa,
+    .widest_isa = isa,
+    .describe = name_device,
+};
+
+const struct ls_device ls_device_cuda = {
+    .name = "cuda",
+    .kernels = kernels,
+    .supports = supports,
+    .memory = &ls_card_memory,
+    .streams = &ls_card_streams,
+    .parameter_from_plain = from_plain,
+    .parameter_to_plain = to_plain,
+    .converter_new = converter_new,
+    .converter_run = converter_run,
+    .converter_free = converter_free,
+    .merge = ls_card_merge,
+    .fill = ls_plain_fill,
+    .sums = &ls_card_sums,
+    .accumulator = &ls_card_accumulator,
+    .weight_gradient = ls_card_weight_gradient,
+    .bias_gradient = ls_card_bias_gradient,
+    .update = ls_card_update,
+    .clear_masked = ls_card_clear_masked,
+    .environment = &environment,
+};

@@ -1,0 +1,9 @@
+/* The device of NVIDIA's cards. SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CUDA_DEVICE_H
+#define LS_OPS_CUDA_DEVICE_H
+
+#include "device/device.h"
+
+extern const struct ls_device ls_device_cuda;
+
+#endif

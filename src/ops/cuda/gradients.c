@@ -1,0 +1,48 @@
+/* Ops that hand gradients over: to the exact sums, and as factors. See ops/cuda/ops.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ir/layer.h"
+#include "ops/cuda/accumulator.h"
+#include "ops/cuda/kernels/kernels.h"
+#include "ops/cuda/ops.h"
+
+static int accumulate(const struct ls_card_call *call)
+{
+    const struct ls_context *context = call->context;
+    const struct ls_shape *shape = &call->op->input[0]->shape;
+    const int parameter = call->op->attr.parameter->index;
+    const int64_t *micro_batch = &context->numbers->micro_batch;
+    if (call->op->inputs == 1)
+        return ls_card_accumulate(call->stream, context->accumulator, micro_batch, parameter,
+                                  call->in[0]);
+    const struct ls_accumulated_rows rows = {call->in[0], call->in[1], (size_t)shape->dim[0],
+                                             (size_t)shape->dim[1]};
+    return ls_card_accumulate_rows(call->stream, context->accumulator, micro_batch, parameter,
+                                   &rows);
+}
+
+static int record(const struct ls_card_call *call)
+{
+    const struct ls_factor_target *factor = &call->context->factor;
+    const size_t numbers = (size_t)ls_shape_size(&call->op->input[0]->shape);
+    int code = cudaMemsetAsync(factor->largest, 0, sizeof *factor->largest, call->stream);
+    if (code == cudaSuccess && numbers > 0)
+        code = cudaMemcpyAsync(factor->rows, call->in[0], numbers * sizeof(float),
+                               cudaMemcpyDeviceToDevice, call->stream);
+    if (code == cudaSuccess)
+        code = ls_cuda_largest(call->stream, call->in[0], numbers, factor->largest);
+    return code;
+}
+
+/* A plugin's code reads and writes memory of the host. */
+static int refuse_plugin(const struct ls_op *op, struct ls_error *error)
+{
+    return ls_layer_fail(op->layer, error, NULL, NULL, "train on the CPU, without --gpu",
+                         "plugins compute in the host's memory, which cards cannot reach");
+}
+
+const struct ls_card_op ls_card_gradients[LS_OP_KINDS] = {
+    [LS_OP_ACCUMULATE] = {.run = accumulate, .bits = LS_BITS_EXACT},
+    [LS_OP_RECORD] = {.run = record, .bits = LS_BITS_EXACT},
+    [LS_OP_PLUGIN] = {.check = refuse_plugin},
+    [LS_OP_PLUGIN_BACKWARD] = {.check = refuse_plugin},
+};

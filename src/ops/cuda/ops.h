@@ -1,0 +1,53 @@
+/* Ops on a card: tables by kind, which the device's kernels come from (ops/cuda/device.c).
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CUDA_OPS_H
+#define LS_OPS_CUDA_OPS_H
+
+#include <cuda_runtime_api.h>
+
+#include "ir/kernel.h"
+
+/* What an op is carried out with. Arrays are the card's. */
+struct ls_card_call {
+    const struct ls_op *op;
+    void *const *in, *const *out; /* NULL where an optional value is absent */
+    void *scratch;                /* aligned to 256 bytes */
+    cudaStream_t stream;
+    const struct ls_context *context;
+};
+
+/* How a kind of op is carried out. Values are plain, and fp32 where the op's record says nothing
+ * else. An update may be captured as a graph once and replayed for other micro-batches, so what
+ * changes with the micro-batch is read on the card, from context->numbers. */
+struct ls_card_op {
+    /* Gives the work to the stream and returns at once: a cudaError_t, 0 where all was taken. It
+     * allocates nothing and waits for nothing. */
+    int (*run)(const struct ls_card_call *call);
+    int (*try_run)(const struct ls_card_call *call); /* the same, with a status and its message */
+    size_t (*scratch)(const struct ls_op *op);       /* (optional) bytes */
+    bool (*accepts)(const struct ls_op *op);         /* (optional) of a kind, these ops alone */
+    /* (optional) The op is refused, with a message that names its layer, before anything runs. */
+    int (*check)(const struct ls_op *op, struct ls_error *error);
+    enum ls_kernel_bits bits; /* LS_BITS_UNSAID: LS_BITS_OWN */
+    bool slow;                /* a path without parallel work, worth a warning */
+};
+
+/* By kind; empty where another family has it. A new family is a line here. */
+#define LS_CARD_FAMILIES(FAMILY) FAMILY(moves) FAMILY(gradients) FAMILY(products)
+
+#define LS_CARD_DECLARE(family) extern const struct ls_card_op ls_card_##family[LS_OP_KINDS];
+LS_CARD_FAMILIES(LS_CARD_DECLARE)
+#undef LS_CARD_DECLARE
+
+/* Input k of a call; NULL where it is absent, also behind the end of the list. */
+static inline const void *ls_card_in(const struct ls_card_call *call, int k)
+{
+    return k < call->op->inputs ? call->in[k] : NULL;
+}
+
+static inline void *ls_card_out(const struct ls_card_call *call, int k)
+{
+    return k < call->op->outputs ? call->out[k] : NULL;
+}
+
+#endif
