@@ -43,6 +43,7 @@ struct ls_device {
     bool (*supports)(const struct ls_op *op);
     const struct ls_device_memory *memory;
     const struct ls_device_streams *streams;
+    const struct ls_device_recordings *recordings; /* (optional) */
     /* Converts a parameter between Caffe's order, in the host's memory, and its layout. */
     int (*parameter_from_plain)(const struct ls_layout *layout, const struct ls_shape *shape,
                                 const float *plain, float *laid_out, struct ls_error *error);
@@ -59,8 +60,9 @@ struct ls_device {
     void (*converter_free)(struct ls_converter *converter);
     /* Merges the rows of a group's parts, `count` of them in order, for channels [begin, end)
      * (multiples of LS_SYNC_BLOCK), along the binary tree: neighbours first. `merged` is the
-     * group's. Any number of threads may merge different channels. */
-    int (*merge)(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
+     * group's. Any number of threads may merge different channels. It is done in the order of the
+     * stream; NULL: before the function returns. */
+    int (*merge)(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
                  int64_t end, float *merged, struct ls_error *error);
     /* Fills the n numbers of one blob, all of it, in the host's memory: rows of UNITBALL are not
      * cut. */

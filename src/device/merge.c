@@ -96,10 +96,11 @@ static void write_block(const struct ls_sync *sync, const struct entry *entry, i
     }
 }
 
-int ls_plain_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
+int ls_plain_merge(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
                    int64_t end, float *merged, struct ls_error *error)
 {
     struct entry stack[LEVELS];
+    (void)stream;
     (void)error;
     if (sync->kind == LS_SYNC_COUNT || count < 1)
         return 0;

@@ -31,6 +31,23 @@ struct ls_device_streams {
     int (*event_wait)(struct ls_event *event, struct ls_error *error);
 };
 
+/* Recordings: work that a host names once and gives to streams many times, with less of its own
+ * time. What is recorded has the same addresses and numbers each time; what changes lies in the
+ * device's memory. */
+struct ls_recording;
+
+struct ls_device_recordings {
+    /* What the calling thread gives to the stream from now on is recorded, and not carried out.
+     * Nothing may wait for the stream until `end`. */
+    int (*begin)(struct ls_stream *stream, struct ls_error *error);
+    /* Ends it, also after a failure in between. NULL for `recording`: what was recorded is thrown
+     * away. */
+    int (*end)(struct ls_stream *stream, struct ls_recording **recording, struct ls_error *error);
+    /* Gives all of it to a stream, in its order there. */
+    int (*play)(struct ls_recording *recording, struct ls_stream *stream, struct ls_error *error);
+    void (*free)(struct ls_recording *recording); /* NULL: nothing to free */
+};
+
 /* Of devices whose kernels run on the thread that calls them. */
 extern const struct ls_device_streams ls_thread_streams;
 

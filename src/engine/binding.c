@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/binding.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "base/timeline.h"
@@ -62,9 +63,12 @@ static int binding_bind_slot(struct ls_net_plan *plan, const struct bound_to *to
                              struct ls_binding *binding, struct ls_error *error)
 {
     const struct ls_plan *what = plan->plan;
+    const bool records = what->device->recordings != NULL;
     binding->pointers = ls_alloc(plan->position[what->step_count] + 1, sizeof *binding->pointers);
     binding->local = ls_alloc(what->step_count + 1, sizeof *binding->local);
-    if (binding->pointers == NULL || binding->local == NULL)
+    binding->recorder = records ? ls_alloc(1, sizeof *binding->recorder) : NULL;
+    if (binding->pointers == NULL || binding->local == NULL ||
+        (records && binding->recorder == NULL))
         return ls_fail_memory(error, "a worker");
     for (size_t i = 0; i < what->step_count; i++)
         LS_TRY(binding_bind_step(what, &what->steps[i], to, binding, plan->position[i],
@@ -153,6 +157,9 @@ void ls_binding_unbind(struct ls_net_plan *plan)
                 prepared->kernel->unbind(prepared, binding->local[i]);
         }
         ls_staging_free(&binding->staging, plan->plan->graph);
+        if (binding->recorder != NULL)
+            ls_recorder_forget(binding->recorder, plan->plan->device->recordings);
+        ls_free(binding->recorder);
         ls_free(binding->pointers);
         ls_free(binding->local);
         ls_free(binding->nanoseconds);
@@ -452,6 +459,74 @@ static int binding_run_steps(const struct run *run, int segment)
     return 0;
 }
 
+/* ---- Recordings ------------------------------------------------------------------------------ */
+
+/* Whether steps get the same addresses and numbers each time, but for what lies in the device's
+ * memory, and the host has nothing to do between them. */
+static bool binding_may_record(const struct run *run)
+{
+    const struct ls_run *what = run->what;
+    return run->binding->recorder != NULL && run->plan->reducer == NULL &&
+           what->observer.before == NULL && what->observer.after == NULL &&
+           what->watch.measured == NULL && what->rows.states == NULL &&
+           run->binding->nanoseconds == NULL && ls_timeline_start() == 0;
+}
+
+static uint64_t binding_name_pointer(const void *pointer, uint64_t hash)
+{
+    return ls_hash(&pointer, sizeof pointer, hash);
+}
+
+/* Names a run by all that its steps are given besides what is the slot's for good. */
+static uint64_t binding_name_run(const struct run *run, int segment)
+{
+    const struct ls_plan *plan = run->plan->plan;
+    const struct ls_graph *graph = plan->graph;
+    const struct ls_context *context = run->context;
+    uint64_t hash = ls_hash(&segment, sizeof segment, 0);
+    hash = binding_name_pointer(context->accumulator, hash);
+    for (size_t i = 0; i < graph->input_count; i++)
+        hash = binding_name_pointer(run->inputs[i], hash);
+    for (size_t s = 0; s < graph->sync_count && context->partial != NULL; s++) {
+        const int grouping = graph->syncs[s].grouping;
+        hash = binding_name_pointer(context->partial[s], hash);
+        hash = binding_name_pointer(context->merged[s], hash);
+        if (grouping >= 0)
+            hash = ls_hash(context->parts[grouping].part,
+                           (size_t)context->parts[grouping].count * sizeof(struct ls_part), hash);
+    }
+    for (size_t i = 0; i < plan->step_count && run->what->factors != NULL; i++)
+        if (plan->steps[i].prepared.op->kind == LS_OP_RECORD) {
+            const struct ls_factor_target target = ls_factors_target(
+                run->what->factors, &plan->steps[i].prepared.op->attr.record, context->micro_batch);
+            hash = binding_name_pointer(target.rows, hash);
+            hash = binding_name_pointer(target.largest, hash);
+        }
+    return hash;
+}
+
+struct steps {
+    const struct run *run;
+    int segment;
+};
+
+static int binding_give_steps(void *user)
+{
+    const struct steps *steps = user;
+    return binding_run_steps(steps->run, steps->segment);
+}
+
+/* Gives the steps of a segment to the stream, as a recording where that is possible. */
+static int binding_run_segment(const struct run *run, int segment)
+{
+    struct steps steps = {run, segment};
+    if (!binding_may_record(run))
+        return binding_run_steps(run, segment);
+    return ls_recorder_run(run->binding->recorder, run->plan->plan->device->recordings,
+                           binding_name_run(run, segment), run->context->stream, binding_give_steps,
+                           &steps, run->context->error);
+}
+
 int ls_binding_run(const struct ls_net_plan *plan, int slot, int segment, const struct ls_run *what,
                    struct ls_error *error)
 {
@@ -472,7 +547,7 @@ int ls_binding_run(const struct ls_net_plan *plan, int slot, int segment, const 
         LS_TRY(ls_staging_begin(staging, graph, what->inputs, context.stream, error));
     int status = ls_staging_tell(staging, graph, &context);
     if (status == 0)
-        status = binding_run_steps(&run, segment);
+        status = binding_run_segment(&run, segment);
     if (status == 0)
         status =
             ls_staging_read_record(staging, graph, what->context.partials, context.stream, error);

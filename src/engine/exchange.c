@@ -342,8 +342,8 @@ static int exchange_merge_group(const struct ls_exchange *exchange, int worker, 
                 rows[own++] = rows[i];
         count = own > 0 ? own : count;
     }
-    return exchange->device->merge(&exchange->graph->syncs[sync], rows, (int)count, begin, end,
-                                   merged, error);
+    return exchange->device->merge(NULL, &exchange->graph->syncs[sync], rows, (int)count, begin,
+                                   end, merged, error);
 }
 
 int ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size_t end, int worker,
@@ -384,7 +384,7 @@ int ls_exchange_merge_local(const struct ls_device *device, const struct ls_grap
     for (int p = 0; p < parts->count; p++) {
         const double *row = context->partial[sync] + p * ls_sync_row(what);
         float *merged = context->merged[sync] + parts->part[p].merged * ls_sync_merged(what);
-        LS_TRY(device->merge(what, &row, 1, begin, end, merged, context->error));
+        LS_TRY(device->merge(context->stream, what, &row, 1, begin, end, merged, context->error));
     }
     return 0;
 }

@@ -11,6 +11,7 @@
 #include "data/dataset.h"
 #include "data/prefetcher.h"
 #include "engine/room.h"
+#include "engine/recorder.h"
 #include "engine/staging.h"
 #include "graph/build.h"
 #include "plan/plan.h"
@@ -24,7 +25,8 @@ struct ls_binding {
     void **local;    /* by step: what kernel->bind made */
     unsigned char *arena, *stashed;
     struct ls_staging staging;
-    uint64_t *nanoseconds; /* by step, since ls_binding_take_time; NULL: timing off */
+    struct ls_recorder *recorder; /* NULL: the device has no recordings */
+    uint64_t *nanoseconds;        /* by step, since ls_binding_take_time; NULL: timing off */
 };
 
 struct ls_net_plan {

@@ -279,11 +279,17 @@ static void statistics_have_plain_bits(void **state)
                 rows[r] = numbers[r];
             }
             grid_seed((uint64_t)count);
+            struct ls_cuda_merging of = {.moments = moments,
+                                         .channels = CHANNELS,
+                                         .eps = sync.eps,
+                                         .count = count,
+                                         .many = count % 2 == 0 ? rows : NULL};
+            memcpy(of.few, rows, (size_t)count * sizeof *rows);
             for (int64_t c = 0; c < PADDED; c += LS_SYNC_BLOCK) {
-                ls_plain_merge(&sync, rows, count, c, c + LS_SYNC_BLOCK, a, NULL);
-                assert_int_equal(ls_cuda_merge(NULL, moments, CHANNELS, sync.eps, rows, count, c,
-                                               c + LS_SYNC_BLOCK, b),
-                                 0);
+                ls_plain_merge(NULL, &sync, rows, count, c, c + LS_SYNC_BLOCK, a, NULL);
+                of.begin = c;
+                of.end = c + LS_SYNC_BLOCK;
+                assert_int_equal(ls_cuda_merge(NULL, &of, b), 0);
             }
             assert_memory_equal(a, b, sizeof a);
         }

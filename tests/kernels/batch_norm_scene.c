@@ -285,7 +285,7 @@ void norm_scene_merge(struct norm_scene *scene, int s)
             for (int p = 0; p < scene->parts[m]; p++)
                 if (scene->part[m][p].group == g)
                     rows[count++] = scene->rows[s][m] + p * ls_sync_row(sync);
-        assert_int_equal(ls_plain_merge(sync, rows, count, 0, ls_sync_padded(sync),
+        assert_int_equal(ls_plain_merge(NULL, sync, rows, count, 0, ls_sync_padded(sync),
                                         scene->merged[s] + g * ls_sync_merged(sync), NULL),
                          0);
     }

@@ -25,5 +25,6 @@ cudaStream_t ls_card_stream(struct ls_stream *stream, struct ls_error *error);
 
 extern const struct ls_device_memory ls_card_memory;
 extern const struct ls_device_streams ls_card_streams;
+extern const struct ls_device_recordings ls_card_recordings;
 
 #endif

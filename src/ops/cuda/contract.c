@@ -2,6 +2,8 @@
  * and waits for it. SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cuda/contract.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "device/exact.h"
 #include "ops/cuda/card.h"
@@ -77,23 +79,50 @@ const struct ls_device_sums ls_card_sums = {
 
 /* ---- Merging --------------------------------------------------------------------------------- */
 
-int ls_card_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                  int64_t end, float *merged, struct ls_error *error)
+static struct ls_cuda_merging merge_of(const struct ls_sync *sync, int count, int64_t begin,
+                                       int64_t end)
 {
-    if (sync->kind == LS_SYNC_COUNT || count < 1)
-        return 0;
+    return (struct ls_cuda_merging){.moments = sync->kind == LS_SYNC_MOMENTS,
+                                    .channels = sync->channels,
+                                    .eps = sync->eps,
+                                    .count = count,
+                                    .begin = begin,
+                                    .end = end};
+}
+
+/* Of more rows than a launch takes addresses of. */
+static int merge_many(const struct ls_sync *sync, const double *const *rows, int count,
+                      int64_t begin, int64_t end, float *merged, struct ls_error *error)
+{
+    struct ls_cuda_merging of = merge_of(sync, count, begin, end);
     const size_t bytes = (size_t)count * sizeof *rows;
     const double **addresses = make_result(bytes, error);
     if (addresses == NULL)
         return LOCKSTEP_RESOURCE;
+    of.many = addresses;
     int status = ls_card_memory.write(NULL, addresses, rows, bytes, error);
     if (status == 0)
-        status = ls_card_finish(ls_cuda_merge(ls_card_own_stream(NULL),
-                                              sync->kind == LS_SYNC_MOMENTS, sync->channels,
-                                              sync->eps, addresses, count, begin, end, merged),
+        status = ls_card_finish(ls_cuda_merge(ls_card_own_stream(NULL), &of, merged),
                                 "merge statistics", error);
     ls_card_memory.free(addresses);
     return status;
+}
+
+int ls_card_merge(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows,
+                  int count, int64_t begin, int64_t end, float *merged, struct ls_error *error)
+{
+    static const char what[] = "merge statistics";
+    if (sync->kind == LS_SYNC_COUNT || count < 1)
+        return 0;
+    if (count > LS_CUDA_ROWS)
+        return merge_many(sync, rows, count, begin, end, merged, error);
+    struct ls_cuda_merging of = merge_of(sync, count, begin, end);
+    cudaStream_t in = ls_card_stream(stream, error);
+    if (in == NULL)
+        return LOCKSTEP_RESOURCE;
+    memcpy(of.few, rows, (size_t)count * sizeof *rows);
+    const int code = ls_cuda_merge(in, &of, merged);
+    return stream != NULL ? ls_card_check(code, what, error) : ls_card_finish(code, what, error);
 }
 
 /* ---- Weights --------------------------------------------------------------------------------- */

@@ -196,6 +196,7 @@ const struct ls_device ls_device_cuda = {
     .supports = supports,
     .memory = &ls_card_memory,
     .streams = &ls_card_streams,
+    .recordings = &ls_card_recordings,
     .parameter_from_plain = from_plain,
     .parameter_to_plain = to_plain,
     .converter_new = converter_new,

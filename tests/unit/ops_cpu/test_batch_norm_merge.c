@@ -50,7 +50,7 @@ static void make(struct batch *batch, enum ls_sync_kind kind, int rows, int chan
 
 static void merge_all(struct batch *batch)
 {
-    assert_int_equal(ls_plain_merge(&batch->sync, batch->at, batch->rows, 0,
+    assert_int_equal(ls_plain_merge(NULL, &batch->sync, batch->at, batch->rows, 0,
                                     ls_sync_padded(&batch->sync), batch->merged, NULL),
                      0);
 }
@@ -146,7 +146,7 @@ static void test_split(void **state)
         merge_all(&batch);
         make(&split, (enum ls_sync_kind)kind, 13, CHANNELS_MAX, 2);
         for (int64_t begin = PADDED_MAX - LS_SYNC_BLOCK; begin >= 0; begin -= LS_SYNC_BLOCK)
-            assert_int_equal(ls_plain_merge(&split.sync, split.at, split.rows, begin,
+            assert_int_equal(ls_plain_merge(NULL, &split.sync, split.at, split.rows, begin,
                                             begin + LS_SYNC_BLOCK, split.merged, NULL),
                              0);
         assert_memory_equal(batch.merged, split.merged,

@@ -53,10 +53,18 @@ int ls_cuda_accumulate_rows(cudaStream_t stream, const struct ls_cuda_sum *sum,
 int ls_cuda_read_sums(cudaStream_t stream, const struct ls_cuda_sum *sum, size_t begin,
                       size_t count, float *out);
 
-/* Merges rows of partial results (ir/sync.h) for channels [begin, end). rows: `count` addresses, in
- * the card's memory, too. `moments`: LS_SYNC_MOMENTS, else LS_SYNC_SUMS. */
-int ls_cuda_merge(cudaStream_t stream, bool moments, int64_t channels, float eps,
-                  const double *const *rows, int count, int64_t begin, int64_t end, float *merged);
+/* Rows of partial results (ir/sync.h) of a channel that are merged, for channels [begin, end). */
+enum { LS_CUDA_ROWS = 64 };
+struct ls_cuda_merging {
+    bool moments; /* LS_SYNC_MOMENTS, else LS_SYNC_SUMS */
+    int64_t channels;
+    float eps;
+    int count;
+    int64_t begin, end;
+    const double *const *many; /* `count` addresses, in the card's memory, too; NULL: in `few` */
+    const double *few[LS_CUDA_ROWS];
+};
+int ls_cuda_merge(cudaStream_t stream, const struct ls_cuda_merging *of, float *merged);
 
 /* Factors of a gradient: rows of both sides, one behind the other. */
 struct ls_cuda_factors {

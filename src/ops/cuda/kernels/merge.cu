@@ -28,12 +28,14 @@ __device__ static void merge_entries(bool moments, struct entry *into, const str
     into->rows += from->rows;
 }
 
-__device__ static struct entry merge_rows(bool moments, const double *const *rows, int count,
-                                          int64_t channel, int64_t padded)
+__device__ static struct entry merge_rows(const struct ls_cuda_merging *of, int64_t channel,
+                                          int64_t padded)
 {
+    const double *const *rows = of->many != NULL ? of->many : of->few;
+    const bool moments = of->moments;
     struct entry stack[LEVELS];
     int top = -1;
-    for (int r = 0; r < count; r++) {
+    for (int r = 0; r < of->count; r++) {
         struct entry *entry = &stack[++top];
         entry->first = rows[r][channel];
         entry->second = rows[r][padded + channel];
@@ -47,23 +49,21 @@ __device__ static struct entry merge_rows(bool moments, const double *const *row
     return stack[0];
 }
 
-__global__ void merge_channels(bool moments, int64_t channels, int64_t padded, float eps,
-                               const double *const *rows, int count, int64_t begin, int64_t end,
-                               float *merged)
+__global__ void merge_channels(struct ls_cuda_merging of, int64_t padded, float *merged)
 {
-    for (LS_EACH(i, end - begin)) {
-        const int64_t c = begin + (int64_t)i;
-        for (int part = 0; part < (moments ? 4 : 2); part++)
+    for (LS_EACH(i, of.end - of.begin)) {
+        const int64_t c = of.begin + (int64_t)i;
+        for (int part = 0; part < (of.moments ? 4 : 2); part++)
             merged[part * padded + c] = 0;
-        if (c >= channels)
+        if (c >= of.channels)
             continue;
-        const struct entry all = merge_rows(moments, rows, count, c, padded);
-        if (moments) {
+        const struct entry all = merge_rows(&of, c, padded);
+        if (of.moments) {
             const float near = (float)all.first;
             const double variance = all.second / all.count;
             merged[c] = near;
             merged[padded + c] = (float)(all.first - (double)near);
-            merged[2 * padded + c] = (float)(1 / sqrt(variance + (double)eps));
+            merged[2 * padded + c] = (float)(1 / sqrt(variance + (double)of.eps));
             merged[3 * padded + c] = (float)variance;
         } else {
             merged[c] = (float)(all.first / all.count);
@@ -72,12 +72,11 @@ __global__ void merge_channels(bool moments, int64_t channels, int64_t padded, f
     }
 }
 
-int ls_cuda_merge(cudaStream_t stream, bool moments, int64_t channels, float eps,
-                  const double *const *rows, int count, int64_t begin, int64_t end, float *merged)
+int ls_cuda_merge(cudaStream_t stream, const struct ls_cuda_merging *of, float *merged)
 {
-    if (count < 1 || begin >= end)
+    const struct ls_cuda_merging by = *of;
+    if (by.count < 1 || by.begin >= by.end)
         return 0;
-    return LS_LAUNCH(merge_channels, ls_blocks((uint64_t)(end - begin)), LS_THREADS, stream,
-                     moments, channels, ls_sync_round(channels), eps, rows, count, begin, end,
-                     merged);
+    return LS_LAUNCH(merge_channels, ls_blocks((uint64_t)(by.end - by.begin)), LS_THREADS, stream,
+                     by, ls_sync_round(by.channels), merged);
 }
