@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "device/update.h"
 
 struct ls_accumulator;
 
@@ -38,6 +39,18 @@ struct ls_accumulated_rows {
     const float *rows;
     const int32_t *number;
     size_t count, columns;
+};
+
+/* Consecutive weights that are updated from the sums of their gradient. Arrays, the rule and what
+ * was seen are in the device's memory. */
+struct ls_sum_update {
+    const struct ls_accumulator *sums;
+    int parameter;
+    size_t begin; /* the first weight's element in the parameter */
+    const struct ls_update_rule *rule;
+    struct ls_update_slice slice; /* its gradient is not read */
+    const uint32_t *mask;         /* of the parameter; NULL: none */
+    uint32_t *gradient, *weight;  /* raised to the magnitudes of struct ls_update_seen */
 };
 
 struct ls_device_accumulator {

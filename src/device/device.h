@@ -62,8 +62,8 @@ struct ls_device {
      * (multiples of LS_SYNC_BLOCK), along the binary tree: neighbours first. `merged` is the
      * group's. Any number of threads may merge different channels. It is done in the order of the
      * stream; NULL: before the function returns. */
-    int (*merge)(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                 int64_t end, float *merged, struct ls_error *error);
+    int (*merge)(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows,
+                 int count, int64_t begin, int64_t end, float *merged, struct ls_error *error);
     /* Fills the n numbers of one blob, all of it, in the host's memory: rows of UNITBALL are not
      * cut. */
     void (*fill)(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
@@ -81,6 +81,10 @@ struct ls_device {
     /* Applies the rule to a slice, and says what it saw. */
     int (*update)(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
                   struct ls_update_seen *seen, struct ls_error *error);
+    /* (optional) Does to weights what reading their sums, `update` and `clear_masked` do one after
+     * the other, in the order of the stream, for a device that is not to be waited for. */
+    int (*update_from_sums)(struct ls_stream *stream, const struct ls_sum_update *update,
+                            struct ls_error *error);
     /* numbers[i] becomes +0 where bit first + i of a mask is set (ir/mask.h, but with a bit for
      * each element of the parameter's layout). All lie in the device's memory. */
     int (*clear_masked)(const uint32_t *mask, size_t first, float *numbers, size_t n,

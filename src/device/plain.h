@@ -28,8 +28,8 @@ void ls_plain_fill(const struct ls_filler *filler, uint64_t key, uint64_t ordina
                    size_t n);
 
 /* ls_device.merge */
-int ls_plain_merge(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                   int64_t end, float *merged, struct ls_error *error);
+int ls_plain_merge(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows,
+                   int count, int64_t begin, int64_t end, float *merged, struct ls_error *error);
 
 /* Where all layouts are plain: a parameter in Caffe's order and as it lies, and views of it in
  * other types. */

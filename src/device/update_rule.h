@@ -105,28 +105,45 @@ LS_HOST_DEVICE bool ls_update_looks_first(enum ls_update_kind kind)
     return kind == LS_UPDATE_LAMB || kind == LS_UPDATE_MUON || kind == LS_UPDATE_ADAFACTOR;
 }
 
+/* Writes element i's moving average, and notes its new weight. */
+LS_HOST_DEVICE void ls_update_note(const struct ls_update_rule *rule,
+                                   const struct ls_update_slice *slice, size_t i,
+                                   struct ls_update_seen *seen)
+{
+    const float w = slice->weight[i];
+    float *average = slice->average;
+    if (average != NULL)
+        average[i] = average[i] + (1 - rule->average_decay) * (w - average[i]);
+    seen->weight = ls_larger(seen->weight, ls_magnitude(w));
+}
+
+/* Does to element i what ls_device.update does to all, by a rule of one pass and with the gradient
+ * t. */
+LS_HOST_DEVICE void ls_update_element_by(const struct ls_update_rule *rule,
+                                         const struct ls_update_slice *slice, size_t i, float t,
+                                         struct ls_update_seen *seen)
+{
+    float none = 0; /* of rules with one history */
+    seen->gradient = ls_larger(seen->gradient, ls_magnitude(t));
+    ls_update_step(rule, t, &slice->weight[i], &slice->history[0][i],
+                   slice->history[1] != NULL ? &slice->history[1][i] : &none);
+    ls_update_note(rule, slice, i, seen);
+}
+
 /* Does to element i what ls_device.update does to all. */
 LS_HOST_DEVICE void ls_update_element(const struct ls_update_rule *rule,
                                       const struct ls_update_slice *slice, size_t i,
                                       struct ls_update_seen *seen)
 {
-    float *w = &slice->weight[i], *average = slice->average;
-    const bool both = !ls_update_looks_first(rule->kind);
-    if (both || slice->direction != NULL)
+    if (!ls_update_looks_first(rule->kind)) {
+        ls_update_element_by(rule, slice, i, slice->gradient[i], seen);
+    } else if (slice->direction != NULL) {
         seen->gradient = ls_larger(seen->gradient, ls_magnitude(slice->gradient[i]));
-    if (!both && slice->direction != NULL) {
         slice->direction[i] = ls_update_direction(rule, slice, i);
-        return;
+    } else {
+        slice->weight[i] = ls_update_moved(rule, slice, i);
+        ls_update_note(rule, slice, i, seen);
     }
-    float none = 0; /* of rules with one history */
-    if (both)
-        ls_update_step(rule, slice->gradient[i], w, &slice->history[0][i],
-                       slice->history[1] != NULL ? &slice->history[1][i] : &none);
-    else
-        *w = ls_update_moved(rule, slice, i);
-    if (average != NULL)
-        average[i] = average[i] + (1 - rule->average_decay) * (*w - average[i]);
-    seen->weight = ls_larger(seen->weight, ls_magnitude(*w));
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "base/timeline.h"
+#include "engine/direct_update.h"
 #include "engine/engine.h"
 #include "engine/lamb.h"
 #include "engine/pass.h"
@@ -30,9 +31,10 @@ struct ls_optimizer {
     size_t parameters;
     struct ls_tile *tiles; /* the store's; strips, where gradients are exchanged as factors */
     size_t tile_count;
-    int *owner;             /* by tile: the rank that updates it, or LS_ALL_RANKS */
-    struct ls_lamb *lamb;   /* NULL: no parameter has that rule */
-    struct ls_whole *whole; /* the same */
+    int *owner;                      /* by tile: the rank that updates it, or LS_ALL_RANKS */
+    struct ls_lamb *lamb;            /* NULL: no parameter has that rule */
+    struct ls_whole *whole;          /* the same */
+    struct ls_direct_update *direct; /* NULL: the device has none */
     const struct ls_device_memory *memory;
     float *read; /* the device's, AT_ONCE elements a worker: of a sum */
 };
@@ -111,6 +113,8 @@ int ls_optimizer_create(const struct ls_engine *engine, const struct ls_store_op
         return ls_fail_memory(error, "the update"); /* the engine frees it */
     optimizer_cut(store, optimizer->tiles);
     optimizer_find_owners(store, optimizer);
+    LS_TRY(ls_direct_update_create(store, optimizer->tiles, optimizer->owner, optimizer->tile_count,
+                                   engine->comm->rank, &optimizer->direct, error));
     LS_TRY(ls_whole_create(engine, options, &optimizer->whole, error));
     return ls_lamb_create(engine, options, &optimizer->lamb, error);
 }
@@ -127,6 +131,7 @@ void ls_optimizer_free(struct ls_optimizer *optimizer)
     optimizer->memory->free(optimizer->read);
     ls_lamb_free(optimizer->lamb);
     ls_whole_free(optimizer->whole);
+    ls_direct_update_free(optimizer->direct);
     ls_free(optimizer);
 }
 
@@ -235,8 +240,9 @@ static int optimizer_update_tile(const struct update *update, const struct ls_ti
     struct ls_optimizer *optimizer = update->engine->optimizer;
     struct ls_update_seen seen = {0};
     const size_t parameter = (size_t)tile->parameter;
-    if (ls_whole_has(optimizer->rules[parameter].kind))
-        return 0; /* ls_whole_run has updated all of it */
+    if (ls_whole_has(optimizer->rules[parameter].kind) ||
+        ls_direct_update_has(optimizer->direct, tile->parameter, optimizer->rules[parameter].kind))
+        return 0; /* all of it has been updated */
     if (optimizer->rules[parameter].kind == LS_UPDATE_LAMB)
         LS_TRY(optimizer_follow_direction(update, tile, &seen, error));
     else
@@ -287,6 +293,10 @@ int ls_optimizer_run(struct ls_engine *engine, const struct ls_update_request *r
     if (optimizer->whole != NULL)
         LS_TRY(ls_whole_run(engine, optimizer->whole, update.weights, optimizer->rules,
                             optimizer->seen, error));
+    if (optimizer->direct != NULL)
+        LS_TRY(ls_direct_update_run(optimizer->direct, update.weights, optimizer->rules,
+                                    optimizer->seen, optimizer->seen + optimizer->parameters + 1,
+                                    error));
     ls_thread_pool_run(engine->pool, optimizer_update_some, &update);
     return atomic_load(&update.failure.status);
 }

@@ -51,6 +51,8 @@ int ls_sums_create(const struct ls_device *device, const size_t *elements, const
     sums->items = ls_alloc(count + 1, sizeof *sums->items);
     int status = sums->items == NULL ? ls_fail_memory(error, "gradient sums") : 0;
     if (status == 0)
+        status = device->streams->create(&sums->stream, error);
+    if (status == 0)
         status =
             device->accumulator->create(elements, place, count, workers, &sums->accumulator, error);
     for (size_t i = 0; status == 0 && i < count; i++) {
@@ -72,6 +74,8 @@ void ls_sums_free(struct ls_sums *sums)
     for (size_t i = 0; sums->items != NULL && i < sums->count; i++)
         sums_free_rows(sums, &sums->items[i]);
     sums->device->accumulator->free(sums->accumulator);
+    if (sums->stream != NULL)
+        sums->device->streams->free(sums->stream);
     ls_free(sums->items);
     ls_free(sums);
 }
@@ -109,9 +113,10 @@ int ls_sums_begin(struct ls_sums *sums, bool calibrate, struct ls_error *error)
         struct ls_sum *sum = &sums->items[i];
         sum->total_exponent = ls_sum_least_exponent(sum);
         if (!memory->host_memory)
-            LS_TRY(memory->write(NULL, sum->there.exponent, sum->exponent,
+            LS_TRY(memory->write(sums->stream, sum->there.exponent, sum->exponent,
                                  sum->rows * sizeof *sum->exponent, error));
     }
+    LS_TRY(sums->device->streams->wait(sums->stream, error));
     return sums->device->accumulator->begin(sums->accumulator, calibrate, error);
 }
 
@@ -120,13 +125,13 @@ int ls_sums_collect(struct ls_sums *sums, struct ls_error *error)
     const struct ls_device_memory *memory = sums->device->memory;
     for (size_t i = 0; i < sums->count; i++) {
         struct ls_sum *sum = &sums->items[i];
-        LS_TRY(memory->read(NULL, &sum->first_not_finite, sum->there.first_not_finite,
+        LS_TRY(memory->read(sums->stream, &sum->first_not_finite, sum->there.first_not_finite,
                             sizeof sum->first_not_finite, error));
         if (!memory->host_memory)
-            LS_TRY(memory->read(NULL, sum->raised, sum->there.largest,
+            LS_TRY(memory->read(sums->stream, sum->raised, sum->there.largest,
                                 sum->rows * sizeof *sum->raised, error));
     }
-    return 0;
+    return sums->device->streams->wait(sums->stream, error);
 }
 
 /* ---- Several ranks --------------------------------------------------------------------------- */

@@ -22,6 +22,7 @@ struct ls_sum {
 struct ls_sums {
     const struct ls_device *device;
     struct ls_accumulator *accumulator;
+    struct ls_stream *stream; /* what copies exponents and the largest */
     struct ls_sum *items;
     size_t count;
     bool calibrate;

@@ -217,6 +217,15 @@ const struct ls_device_accumulator ls_card_accumulator = {
     .squares = accumulator_squares,
 };
 
+int ls_card_update_from_sums(struct ls_stream *stream, const struct ls_sum_update *update,
+                             struct ls_error *error)
+{
+    const struct card_accumulator *accumulator = (const void *)update->sums;
+    return ls_card_check(ls_cuda_update_from_sums(ls_card_stream(stream, error), update,
+                                                  &accumulator->items[update->parameter].card),
+                         "update weights", error);
+}
+
 /* ---- Contributions --------------------------------------------------------------------------- */
 
 int ls_card_accumulate(cudaStream_t stream, struct ls_accumulator *public,

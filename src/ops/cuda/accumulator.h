@@ -7,6 +7,10 @@
 
 extern const struct ls_device_accumulator ls_card_accumulator;
 
+/* ls_device.update_from_sums */
+int ls_card_update_from_sums(struct ls_stream *stream, const struct ls_sum_update *update,
+                             struct ls_error *error);
+
 /* What an ACCUMULATE op does, in a stream; the micro-batch's number is in the card's memory.
  * cudaError_t, as an int. */
 int ls_card_accumulate(cudaStream_t stream, struct ls_accumulator *accumulator,

@@ -209,6 +209,7 @@ const struct ls_device ls_device_cuda = {
     .weight_gradient = ls_card_weight_gradient,
     .bias_gradient = ls_card_bias_gradient,
     .update = ls_card_update,
+    .update_from_sums = ls_card_update_from_sums,
     .clear_masked = ls_card_clear_masked,
     .environment = &environment,
 };

@@ -1,7 +1,9 @@
 /* Exact sums of gradients. See kernels.h. SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cuda/kernels/cuda_c.h"
 
+#include "device/accumulator.h"
 #include "device/exact.h"
+#include "device/update_rule.h"
 #include "ops/cuda/kernels/kernels.h"
 
 __device__ static size_t row_of(const struct ls_cuda_sum *sum, uint64_t element)
@@ -98,11 +100,15 @@ int ls_cuda_accumulate_rows(cudaStream_t stream, const struct ls_cuda_sum *sum,
                      micro_batch, rows, number, count, columns);
 }
 
+__device__ static float read_sum(const struct ls_cuda_sum *sum, uint64_t element)
+{
+    return (float)ldexp((double)sum->total[element], -sum->total_exponent[row_of(sum, element)]);
+}
+
 __global__ void read_sums(struct ls_cuda_sum sum, size_t begin, size_t count, float *out)
 {
     for (LS_EACH(i, count))
-        out[i] = (float)ldexp((double)sum.total[begin + i],
-                              -sum.total_exponent[row_of(&sum, begin + i)]);
+        out[i] = read_sum(&sum, begin + i);
 }
 
 int ls_cuda_read_sums(cudaStream_t stream, const struct ls_cuda_sum *sum, size_t begin,
@@ -112,4 +118,43 @@ int ls_cuda_read_sums(cudaStream_t stream, const struct ls_cuda_sum *sum, size_t
     if (count == 0)
         return 0;
     return LS_LAUNCH(read_sums, ls_blocks(count), LS_THREADS, stream, of, begin, count, out);
+}
+
+/* ---- Updates --------------------------------------------------------------------------------- */
+
+__device__ static void clear_element(const struct ls_update_slice *slice, uint64_t i)
+{
+    slice->weight[i] = 0;
+    for (int h = 0; h < 2; h++)
+        if (slice->history[h] != NULL)
+            slice->history[h][i] = 0;
+    if (slice->average != NULL)
+        slice->average[i] = 0;
+}
+
+__global__ void update_from_sums(struct ls_sum_update update, struct ls_cuda_sum sum)
+{
+    const struct ls_update_rule rule = *update.rule;
+    struct ls_update_seen seen = {0, 0};
+    for (LS_EACH(i, update.slice.n)) {
+        const uint64_t element = update.begin + i;
+        ls_update_element_by(&rule, &update.slice, i, read_sum(&sum, element), &seen);
+        if (update.mask != NULL && update.mask[element / 32] >> element % 32 & 1)
+            clear_element(&update.slice, i);
+    }
+    const uint32_t gradient = ls_warp_largest(seen.gradient), weight = ls_warp_largest(seen.weight);
+    if (threadIdx.x % warpSize == 0) {
+        atomicMax(update.gradient, gradient);
+        atomicMax(update.weight, weight);
+    }
+}
+
+int ls_cuda_update_from_sums(cudaStream_t stream, const struct ls_sum_update *update,
+                             const struct ls_cuda_sum *sum)
+{
+    const struct ls_sum_update by = *update;
+    const struct ls_cuda_sum from = *sum;
+    if (by.slice.n == 0)
+        return 0;
+    return LS_LAUNCH(update_from_sums, ls_blocks(by.slice.n), LS_THREADS, stream, by, from);
 }

@@ -53,6 +53,11 @@ int ls_cuda_accumulate_rows(cudaStream_t stream, const struct ls_cuda_sum *sum,
 int ls_cuda_read_sums(cudaStream_t stream, const struct ls_cuda_sum *sum, size_t begin,
                       size_t count, float *out);
 
+/* ls_device.update_from_sums: `sum` is the parameter's. */
+struct ls_sum_update;
+int ls_cuda_update_from_sums(cudaStream_t stream, const struct ls_sum_update *update,
+                             const struct ls_cuda_sum *sum);
+
 /* Rows of partial results (ir/sync.h) of a channel that are merged, for channels [begin, end). */
 enum { LS_CUDA_ROWS = 64 };
 struct ls_cuda_merging {
