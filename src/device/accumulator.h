@@ -22,6 +22,7 @@
 #include "device/update.h"
 
 struct ls_accumulator;
+struct ls_stream;
 
 /* What is kept of one parameter: addresses in the device's memory. */
 struct ls_accumulated {
@@ -82,6 +83,11 @@ struct ls_device_accumulator {
      * `chunk` is the host's memory. Any threads. */
     int (*squares)(const struct ls_accumulator *accumulator, int parameter, size_t begin,
                    size_t count, double *chunk, struct ls_error *error);
+    /* (optional) The same in the order of the stream, with `chunk` in the device's memory, and of
+     * numbers that are zeros where the parameter's mask (NULL: none) has bits. */
+    int (*squares_there)(struct ls_stream *stream, const struct ls_accumulator *accumulator,
+                         int parameter, size_t begin, size_t count, const uint32_t *mask,
+                         double *chunk, struct ls_error *error);
 };
 
 #endif

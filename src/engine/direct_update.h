@@ -20,8 +20,8 @@ void ls_direct_update_free(struct ls_direct_update *direct);
 bool ls_direct_update_has(const struct ls_direct_update *direct, int parameter,
                           enum ls_update_kind kind);
 
-/* Applies the rules to all parameters that it has. `gradient` and `weight`, by parameter, are raised
- * to what was seen. */
+/* Applies the rules to all parameters that it has. `gradient` and `weight`, by parameter, are
+ * raised to what was seen. */
 int ls_direct_update_run(struct ls_direct_update *direct, float *const *weights,
                          const struct ls_update_rule *rules, _Atomic uint32_t *gradient,
                          _Atomic uint32_t *weight, struct ls_error *error);

@@ -54,7 +54,7 @@ void ls_engine_free(struct ls_engine *engine)
     ls_free((void *)engine->streams);
     ls_thread_pool_free(engine->pool);
     ls_optimizer_free(engine->optimizer);
-    ls_norms_free(engine->norms);
+    ls_norms_free(engine, engine->norms);
     for (int w = 0; w < engine->workers && engine->arenas != NULL; w++)
         engine->device->memory->free(engine->arenas[w]);
     ls_gather_free(&engine->gather, engine->device->memory);

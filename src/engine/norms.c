@@ -3,6 +3,7 @@
 #include "engine/norms.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "engine/engine.h"
@@ -16,6 +17,10 @@ struct ls_norms {
     int *owner;      /* by tile: the rank that measures it */
     const struct ls_device_memory *memory;
     float *read; /* the device's: a chunk a worker, of gradients with a mask; NULL: none has one */
+    /* Of a device that adds up squares in the order of a stream: `partial` there, and the stream.
+     */
+    struct ls_mirror there;
+    struct ls_stream *stream; /* NULL: there is none */
 };
 
 static bool norms_has_mask(const struct ls_store *store)
@@ -41,6 +46,12 @@ int ls_norms_create(const struct ls_engine *engine, struct ls_norms **out, struc
             norms->memory->create((size_t)engine->workers * LS_EXACT_CHUNK * sizeof *norms->read);
     if (norms->partial == NULL || norms->owner == NULL || (masks && norms->read == NULL))
         return ls_fail_memory(error, "norms"); /* the engine frees it */
+    if (engine->device->accumulator->squares_there != NULL) {
+        LS_TRY(ls_mirror_create(&norms->there, norms->memory,
+                                (store->tile_count * CHUNKS_PER_TILE + 1) * sizeof(double), "norms",
+                                error));
+        LS_TRY(engine->device->streams->create(&norms->stream, error));
+    }
     for (size_t i = 0; i < store->tile_count; i++) {
         const struct ls_tile *tile = &store->tiles[i];
         norms->owner[i] = store->shards->bucket[tile->parameter] >= 0
@@ -50,13 +61,16 @@ int ls_norms_create(const struct ls_engine *engine, struct ls_norms **out, struc
     return 0;
 }
 
-void ls_norms_free(struct ls_norms *norms)
+void ls_norms_free(const struct ls_engine *engine, struct ls_norms *norms)
 {
     if (norms == NULL)
         return;
     ls_free(norms->partial);
     ls_free(norms->owner);
     norms->memory->free(norms->read);
+    ls_mirror_free(&norms->there);
+    if (norms->stream != NULL)
+        engine->device->streams->free(norms->stream);
     ls_free(norms);
 }
 
@@ -64,6 +78,7 @@ struct measure {
     const struct ls_engine *engine;
     float *const *weights; /* by parameter; NULL: of the gradient */
     bool l1;
+    bool given;          /* sums of gradients are there already, but for those from factors */
     _Atomic size_t next; /* tile */
     struct ls_worker_failure failure;
 };
@@ -136,11 +151,70 @@ static void norms_measure_some(void *argument, int worker)
                                              engine->comm->rank, &index)) {
         const struct ls_tile *tile = &store->tiles[index];
         double *partial = engine->norms->partial + index * CHUNKS_PER_TILE;
+        if (measure->given && !ls_store_has_factors(store, tile->parameter))
+            continue;
         status = measure->weights != NULL
                      ? norms_of_weights(measure, tile, partial, error)
                      : norms_of_gradient(measure, tile, worker, partial, error);
     }
     ls_worker_failure_note(&measure->failure, status, error);
+}
+
+/* ---- In a stream of the device --------------------------------------------------------------- */
+
+/* Whether the sums of a tile are measured there by this rank. */
+static bool norms_is_given(const struct ls_engine *engine, size_t tile)
+{
+    return engine->norms->owner[tile] == engine->comm->rank &&
+           !ls_store_has_factors(engine->store, engine->store->tiles[tile].parameter);
+}
+
+/* Gives tiles from `tile` on that make one array and whose chunks do; returns the tile behind. */
+static size_t norms_join(const struct ls_engine *engine, size_t tile, size_t *elements)
+{
+    const struct ls_tile *tiles = engine->store->tiles;
+    const int parameter = tiles[tile].parameter;
+    *elements = tiles[tile].piece.columns;
+    for (tile++; tile < engine->store->tile_count && norms_is_given(engine, tile) &&
+                 tiles[tile].parameter == parameter && *elements % LS_SUMS_TILE == 0 &&
+                 tiles[tile].piece.begin == tiles[tile - 1].piece.begin + LS_SUMS_TILE;
+         tile++)
+        *elements += tiles[tile].piece.columns;
+    return tile;
+}
+
+/* Squares of the gradients that are summed, all in one go. */
+static int norms_give(struct measure *measure, struct ls_error *error)
+{
+    const struct ls_engine *engine = measure->engine;
+    const struct ls_store *store = engine->store;
+    const struct ls_norms *norms = engine->norms;
+    const struct ls_device *device = engine->device;
+    const size_t bytes = store->tile_count * CHUNKS_PER_TILE * sizeof(double);
+    double *there = norms->there.device;
+    LS_TRY(norms->memory->zero(norms->stream, there, bytes, error));
+    for (size_t tile = 0, elements; tile < store->tile_count;) {
+        if (!norms_is_given(engine, tile)) {
+            tile++;
+            continue;
+        }
+        const size_t first = tile;
+        const int parameter = store->tiles[first].parameter;
+        tile = norms_join(engine, first, &elements);
+        LS_TRY(device->accumulator->squares_there(norms->stream, ls_sums_accumulator(store->sums),
+                                                  parameter, store->tiles[first].piece.begin,
+                                                  elements, store->slots[parameter].mask,
+                                                  there + first * CHUNKS_PER_TILE, error));
+    }
+    LS_TRY(norms->memory->read(norms->stream, norms->there.host, there, bytes, error));
+    LS_TRY(device->streams->wait(norms->stream, error));
+    for (size_t tile = 0; tile < store->tile_count; tile++)
+        if (norms_is_given(engine, tile))
+            memcpy(norms->partial + tile * CHUNKS_PER_TILE,
+                   (const double *)norms->there.host + tile * CHUNKS_PER_TILE,
+                   CHUNKS_PER_TILE * sizeof(double));
+    measure->given = true;
+    return 0;
 }
 
 /* Partial results of all ranks are then in tile order. */
@@ -149,6 +223,8 @@ static int norms_measure(struct measure *measure, struct ls_error *error)
     const struct ls_engine *engine = measure->engine;
     const size_t bytes = CHUNKS_PER_TILE * sizeof *engine->norms->partial;
     measure->failure.error = error;
+    if (engine->norms->stream != NULL && measure->weights == NULL)
+        LS_TRY(norms_give(measure, error));
     ls_thread_pool_run(engine->pool, norms_measure_some, measure);
     LS_TRY(atomic_load(&measure->failure.status));
     return ls_comm_all_gather_items(engine->comm, engine->norms->partial, bytes, bytes,

@@ -16,7 +16,7 @@ struct ls_norms;
 /* For an engine with a store that is trained. */
 int ls_norms_create(const struct ls_engine *engine, struct ls_norms **norms,
                     struct ls_error *error);
-void ls_norms_free(struct ls_norms *norms);
+void ls_norms_free(const struct ls_engine *engine, struct ls_norms *norms);
 
 /* The L2 norm of the gradient over all trained parameters. */
 int ls_norms_gradient(struct ls_engine *engine, double *norm, struct ls_error *error);

@@ -232,6 +232,21 @@ static void run_segment(struct ls_pass *pass, const struct ls_wave *wave, int se
         run_unit(pass, worker, unit, pass->units[unit].slot, segment);
 }
 
+/* Whether a wave is one micro-batch whose sync points concern no other, on a device that is not to
+ * be waited for between them: all of it is run in one go, which a recording can hold. What is
+ * merged of one part is the same either way. */
+static bool run_is_alone(const struct ls_pass *pass, const struct ls_wave *wave)
+{
+    const struct ls_engine *engine = pass->engine;
+    const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
+    bool alone = engine->device->recordings != NULL && wave->end - wave->begin == 1 &&
+                 engine->comm->size == 1 && engine->work_queue == NULL && pass->audit == NULL &&
+                 !pass->net->counts_on_the_way;
+    for (int segment = 0; alone && segment < (int)plan->segments; segment++)
+        alone = !ls_gather_is(plan, segment);
+    return alone;
+}
+
 /* Runs all segments of a worker's units; false: an exchange with other ranks failed. With a work
  * queue the first segment has been run. */
 static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int worker)
@@ -292,7 +307,11 @@ static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worke
              unit < wave->end; unit = ls_scheduler_next(&pass->scheduler, wave, unit + 1, worker))
             ls_micro_batch_take(pass, worker, unit);
     ls_thread_pool_barrier(pool);
-    bool done = pass->failed_unit == SIZE_MAX && run_segments(pass, wave, worker);
+    bool done = pass->failed_unit == SIZE_MAX;
+    if (done && run_is_alone(pass, wave))
+        run_segment(pass, wave, LS_RUN_ALL, worker);
+    else if (done)
+        done = run_segments(pass, wave, worker);
     for (size_t unit = ls_scheduler_next(&pass->scheduler, wave, wave->begin, worker);
          unit < wave->end; unit = ls_scheduler_next(&pass->scheduler, wave, unit + 1, worker))
         ls_micro_batch_release(pass, worker, unit);

@@ -183,25 +183,33 @@ static int accumulator_read(const struct ls_accumulator *public, int parameter, 
         "read gradient sums", error);
 }
 
+static int accumulator_squares_there(struct ls_stream *stream, const struct ls_accumulator *public,
+                                     int parameter, size_t begin, size_t count,
+                                     const uint32_t *mask, double *chunk, struct ls_error *error)
+{
+    const struct card_accumulator *accumulator = (const void *)public;
+    cudaStream_t in = ls_card_stream(stream, error);
+    if (in == NULL)
+        return LOCKSTEP_RESOURCE;
+    return ls_card_check(
+        ls_cuda_square_sums(in, &accumulator->items[parameter].card, begin, count, mask, chunk),
+        "compute norms", error);
+}
+
 static int accumulator_squares(const struct ls_accumulator *public, int parameter, size_t begin,
                                size_t count, double *chunk, struct ls_error *error)
 {
     const size_t chunks = (count + LS_EXACT_CHUNK - 1) / LS_EXACT_CHUNK;
     if (count == 0)
         return 0;
-    float *numbers = ls_card_memory.create(count * sizeof *numbers);
     double *sums = ls_card_memory.create(chunks * sizeof *sums);
-    int status = numbers != NULL && sums != NULL ? 0 : ls_fail_memory(error, "norms of gradients");
-    if (status == 0)
-        status = accumulator_read(public, parameter, begin, count, numbers, error);
+    int status = sums != NULL ? 0 : ls_fail_memory(error, "norms of gradients");
     if (status == 0)
         status =
-            ls_card_finish(ls_cuda_norms(ls_card_own_stream(error), numbers, count, true, sums),
-                           "compute norms", error);
-    if (status == 0)
+            accumulator_squares_there(NULL, public, parameter, begin, count, NULL, sums, error);
+    if (status == 0) /* in the same stream */
         status = ls_card_memory.read(NULL, chunk, sums, chunks * sizeof *sums, error);
     ls_card_memory.free(sums);
-    ls_card_memory.free(numbers);
     return status;
 }
 
@@ -215,6 +223,7 @@ const struct ls_device_accumulator ls_card_accumulator = {
     .clear_rest = accumulator_clear_rest,
     .read = accumulator_read,
     .squares = accumulator_squares,
+    .squares_there = accumulator_squares_there,
 };
 
 int ls_card_update_from_sums(struct ls_stream *stream, const struct ls_sum_update *update,

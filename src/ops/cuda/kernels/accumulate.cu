@@ -120,6 +120,39 @@ int ls_cuda_read_sums(cudaStream_t stream, const struct ls_cuda_sum *sum, size_t
     return LS_LAUNCH(read_sums, ls_blocks(count), LS_THREADS, stream, of, begin, count, out);
 }
 
+/* As `sum_chunks` in sums.cu. */
+__global__ void square_sums(struct ls_cuda_sum sum, size_t first, size_t count,
+                            const uint32_t *mask, double *chunk)
+{
+    const uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const uint64_t mine = thread / LS_EXACT_LANES, lane = thread % LS_EXACT_LANES;
+    const uint64_t begin = mine * LS_EXACT_CHUNK;
+    const uint64_t end = begin + LS_EXACT_CHUNK < count ? begin + LS_EXACT_CHUNK : count;
+    double total = 0;
+    for (uint64_t i = begin + lane; i < end; i += LS_EXACT_LANES) {
+        const uint64_t element = first + i;
+        const bool masked = mask != NULL && (mask[element / 32] >> element % 32 & 1);
+        const double value = masked ? 0 : (double)read_sum(&sum, element);
+        total += value * value;
+    }
+    for (int apart = LS_EXACT_LANES / 2; apart > 0; apart /= 2)
+        total += __shfl_down_sync(0xffffffffu, total, (unsigned)apart);
+    if (lane == 0 && begin < count)
+        chunk[mine] = total;
+}
+
+int ls_cuda_square_sums(cudaStream_t stream, const struct ls_cuda_sum *sum, size_t begin,
+                        size_t count, const uint32_t *mask, double *chunk)
+{
+    const struct ls_cuda_sum of = *sum;
+    const uint64_t chunks = (count + LS_EXACT_CHUNK - 1) / LS_EXACT_CHUNK;
+    const uint64_t blocks = (chunks * LS_EXACT_LANES + LS_THREADS - 1) / LS_THREADS;
+    if (count == 0)
+        return 0;
+    return LS_LAUNCH(square_sums, (unsigned)blocks, LS_THREADS, stream, of, begin, count, mask,
+                     chunk);
+}
+
 /* ---- Updates --------------------------------------------------------------------------------- */
 
 __device__ static void clear_element(const struct ls_update_slice *slice, uint64_t i)

@@ -53,6 +53,11 @@ int ls_cuda_accumulate_rows(cudaStream_t stream, const struct ls_cuda_sum *sum,
 int ls_cuda_read_sums(cudaStream_t stream, const struct ls_cuda_sum *sum, size_t begin,
                       size_t count, float *out);
 
+/* chunk[c]: the sum of the squares of the c-th LS_EXACT_CHUNK of these numbers, those aside whose
+ * bits are set in the parameter's mask (NULL: none). */
+int ls_cuda_square_sums(cudaStream_t stream, const struct ls_cuda_sum *sum, size_t begin,
+                        size_t count, const uint32_t *mask, double *chunk);
+
 /* ls_device.update_from_sums: `sum` is the parameter's. */
 struct ls_sum_update;
 int ls_cuda_update_from_sums(cudaStream_t stream, const struct ls_sum_update *update,
