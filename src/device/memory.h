@@ -24,6 +24,9 @@ struct ls_device_memory {
     /* Zeroed memory aligned to 64 bytes, or NULL. Any thread may call these two. */
     void *(*create)(size_t bytes);
     void (*free)(void *memory); /* NULL: nothing to free */
+    /* (optional) Bytes that can be allocated now, of a memory that is not the host's: plans fit
+     * into them. */
+    int (*left)(size_t *bytes, struct ls_error *error);
     /* From the host's memory, to it, and within the device's (no overlap). In the order of the
      * stream, and what is at `host` must stay as it is until the stream has come so far; without a
      * stream (NULL) the copy is over when the function returns. They fail with LOCKSTEP_INTERNAL or

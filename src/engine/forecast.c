@@ -155,6 +155,8 @@ static int forecast_add_plans(struct ls_net *net, int workers, struct ls_forecas
             if (plan->steps[s].prepared.kernel->library)
                 forecast->programs += PRIMITIVE + CODE;
         *gathered = ls_room_larger(*gathered, ls_plan_gathered_bytes(plan) * (size_t)slots);
+        if (forecast->apart)
+            forecast->staging += ls_staging_bytes(plan->graph) * (size_t)bound;
     }
     return 0;
 }
@@ -187,6 +189,7 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
 {
     struct ls_room room = {0};
     *forecast = (struct ls_forecast){.workers = store->workers, .base = BASE};
+    forecast->apart = count > 0 && !nets[0]->options.device->memory->host_memory;
     size_t samples = 0, gathered = 0;
     for (size_t i = 0; i < count; i++) {
         size_t data = 0, threads = 0;
@@ -246,10 +249,20 @@ size_t ls_forecast_activations(const struct ls_forecast *forecast)
            forecast->stashed * (size_t)forecast->slots;
 }
 
+static size_t forecast_of_host(const struct ls_forecast *forecast)
+{
+    return forecast->data + forecast->snapshot + forecast->programs + forecast->base;
+}
+
 size_t ls_forecast_total(const struct ls_forecast *forecast)
 {
-    return ls_forecast_activations(forecast) + forecast->weights + forecast->views +
-           forecast->gradients + forecast->history + forecast->averages + forecast->statistics +
-           forecast->sample_states + forecast->data + forecast->snapshot + forecast->programs +
-           forecast->base;
+    const size_t bytes = ls_forecast_activations(forecast) + forecast->weights + forecast->views +
+                         forecast->gradients + forecast->history + forecast->averages +
+                         forecast->statistics + forecast->sample_states + forecast->staging;
+    return bytes + (forecast->apart ? 0 : forecast_of_host(forecast));
+}
+
+size_t ls_forecast_host(const struct ls_forecast *forecast)
+{
+    return forecast->apart ? forecast_of_host(forecast) : 0;
 }

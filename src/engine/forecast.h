@@ -25,6 +25,8 @@ struct ls_forecast {
     size_t base;              /* libraries and the definition */
     size_t cache;             /* decoded data that are kept; apart, not in the total */
     bool copies;              /* a snapshot is written from a copy, which is in `snapshot` */
+    bool apart;               /* the device has memory of its own: the total is of that alone */
+    size_t staging;           /* there: samples and figures of the micro-batches that run */
 };
 
 /* Forecasts for nets that share workers, parameters and views; all of them are fed. Where samples
@@ -35,8 +37,11 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
 
 /* Activations: arenas and what micro-batches hold. */
 size_t ls_forecast_activations(const struct ls_forecast *forecast);
-/* Everything but the cache. */
+/* Everything in the memory that kernels work in: but the cache and, where that is not the host's,
+ * what the host has. */
 size_t ls_forecast_total(const struct ls_forecast *forecast);
+/* What the host has besides, where the device has memory of its own; else 0. */
+size_t ls_forecast_host(const struct ls_forecast *forecast);
 /* Bytes of all arrays of a snapshot, in the file's order: what a copy takes, which rank 0 makes. */
 size_t ls_forecast_copy(const struct ls_parameter_set *set, const struct ls_store_options *store);
 /* Adds what writing a snapshot takes, which goes parameter by parameter. */

@@ -10,6 +10,14 @@ static size_t staging_numbers_bytes(const struct ls_graph *graph)
     return sizeof(struct ls_batch_numbers) + graph->normalizer_count * sizeof(double);
 }
 
+size_t ls_staging_bytes(const struct ls_graph *graph)
+{
+    size_t bytes = (ls_graph_record_doubles(graph) + 1) * sizeof(double);
+    for (size_t i = 0; i < graph->input_count; i++)
+        bytes += graph->inputs[i].cache ? 0 : ls_value_bytes(graph->inputs[i].value);
+    return bytes + staging_numbers_bytes(graph);
+}
+
 int ls_staging_create(struct ls_staging *staging, const struct ls_device_memory *memory,
                       const struct ls_graph *graph, struct ls_error *error)
 {

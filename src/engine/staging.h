@@ -16,6 +16,9 @@ struct ls_staging {
     struct ls_batch_numbers *told;         /* the host's copy of `numbers` */
 };
 
+/* What a slot has there for a graph. */
+size_t ls_staging_bytes(const struct ls_graph *graph);
+
 /* ls_staging_free must be called also where this fails. */
 int ls_staging_create(struct ls_staging *staging, const struct ls_device_memory *memory,
                       const struct ls_graph *graph, struct ls_error *error);

@@ -184,9 +184,9 @@ static int does_not_fit(const struct ls_fit *fit, size_t memory, const struct ls
                  "activations",
                  fewer, mebibytes(bytes - ls_forecast_activations(least)));
     return ls_fail(error, LOCKSTEP_RESOURCE, NULL, hint,
-                   "%s needs at least %.1f MiB with %d worker%s%s; the limit is %.1f MiB",
-                   fit->what, needed(bytes), fit->store.workers, fit->store.workers > 1 ? "s" : "",
-                   alone, allowed(memory));
+                   "%s needs at least %.1f MiB%s with %d worker%s%s; the limit is %.1f MiB",
+                   fit->what, needed(bytes), least->apart ? " of the device's memory" : "",
+                   fit->store.workers, fit->store.workers > 1 ? "s" : "", alone, allowed(memory));
 }
 
 /* A copy of what snapshots hold has what is left: nothing is computed again for its sake. */
@@ -195,14 +195,30 @@ static void add_copy(const struct ls_fit *fit, size_t memory, struct ls_forecast
     size_t copy = fit->copies ? ls_forecast_copy(fit->set, &fit->store) : 0;
     if (copy > 0)
         copy += ls_sample_states_snapshot_bytes(fit->nets[0]);
-    forecast->copies = copy > 0 && (memory == 0 || ls_forecast_total(forecast) + copy <= memory);
+    const bool room =
+        memory == 0 || forecast->apart || ls_forecast_total(forecast) + copy <= memory;
+    forecast->copies = copy > 0 && room;
     if (forecast->copies)
         forecast->snapshot += copy;
+}
+
+/* A device with memory of its own has no more than is left there, whatever the limit is. */
+static int find_limit(const struct ls_fit *fit, size_t *memory, struct ls_error *error)
+{
+    const struct ls_device *device = fit->count > 0 ? fit->nets[0]->options.device : NULL;
+    size_t left = 0;
+    if (device == NULL || device->memory->left == NULL || *memory == LS_MEMORY_LEAST)
+        return 0;
+    LS_TRY(device->memory->left(&left, error));
+    if (*memory == 0 || left < *memory)
+        *memory = left > 0 ? left : 1;
+    return 0;
 }
 
 int ls_fit(const struct ls_fit *fit, size_t memory, struct ls_forecast *forecast,
            struct ls_error *error)
 {
+    LS_TRY(find_limit(fit, &memory, error));
     LS_TRY(fit_into(fit, memory, forecast, error));
     if (memory == 0 || ls_forecast_total(forecast) <= memory) {
         add_copy(fit, memory, forecast);

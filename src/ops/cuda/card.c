@@ -156,6 +156,23 @@ static void *memory_create(size_t bytes)
     return memory;
 }
 
+/* The driver allocates in blocks, and libraries below allocate, too. */
+enum { RESERVED_PARTS = 32, RESERVED_LEAST = 256 << 20 };
+
+static int memory_left(size_t *bytes, struct ls_error *error)
+{
+    size_t left = 0, total = 0;
+    *bytes = 0;
+    if (ls_card_own_stream(error) == NULL) /* the card is in use from now on */
+        return LOCKSTEP_RESOURCE;
+    LS_TRY(ls_card_check(cudaMemGetInfo(&left, &total), "say how much memory it has left", error));
+    size_t reserved = total / RESERVED_PARTS;
+    reserved = reserved < RESERVED_LEAST ? RESERVED_LEAST : reserved;
+    reserved = reserved > total / 2 ? total / 2 : reserved;
+    *bytes = left > reserved ? left - reserved : 0;
+    return 0;
+}
+
 static void memory_free(void *memory)
 {
     if (memory != NULL)
@@ -233,6 +250,7 @@ static int memory_hash(const void *memory, size_t bytes, uint64_t seed, uint64_t
 const struct ls_device_memory ls_card_memory = {
     .create = memory_create,
     .free = memory_free,
+    .left = memory_left,
     .write = memory_write,
     .read = memory_read,
     .copy = memory_copy,
