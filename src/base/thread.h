@@ -70,6 +70,12 @@ void ls_raise_to(_Atomic uint32_t *largest, uint32_t value);
 /* *least becomes `value` unless it is as small already. */
 void ls_lower_to(_Atomic int *least, int value);
 
+/* The card that the calling thread works with, by number; -1: it was told none. */
+int ls_thread_card(void);
+void ls_thread_set_card(int card);
+/* pthread_create, for threads that work for their maker: a new one has the card of its maker. */
+int ls_thread_create(pthread_t *thread, void *(*run)(void *), void *argument);
+
 /* Seconds of a clock that only goes forward; for display and deadlines, never for results. */
 double ls_clock(void);
 /* The same clock in nanoseconds. */

@@ -260,7 +260,7 @@ static int scan_all(struct ls_dataset *dataset, bool labels, struct ls_error *er
     if (threads == NULL)
         return ls_fail_memory(error, "threads");
     pthread_mutex_init(&scan.lock, NULL);
-    while (started < wanted && pthread_create(&threads[started], NULL, scan_records, &scan) == 0)
+    while (started < wanted && ls_thread_create(&threads[started], scan_records, &scan) == 0)
         started++;
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);

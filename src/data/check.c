@@ -165,7 +165,7 @@ int ls_dataset_check(const struct ls_dataset *dataset, const struct ls_check *ch
         return ls_fail_memory(error, "threads");
     pthread_mutex_init(&state.lock, NULL);
     while (started < check->threads &&
-           pthread_create(&threads[started], NULL, read_records, &state) == 0)
+           ls_thread_create(&threads[started], read_records, &state) == 0)
         started++;
     if (started > 0)
         wait_for_all(&state);

@@ -143,7 +143,7 @@ static int open_check(const struct ls_cross_check_options *options, struct ls_cr
         check->datasets[d] = options->datasets[d];
         LS_TRY(ls_reader_open(options->datasets[d], &check->readers[d], error));
     }
-    int result = pthread_create(&check->thread, NULL, compare_runs, check);
+    int result = ls_thread_create(&check->thread, compare_runs, check);
     if (result != 0)
         return ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL,
                        "a thread to compare data could not be started (error %d)", result);

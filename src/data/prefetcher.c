@@ -189,7 +189,7 @@ static int start_decoder(struct ls_prefetcher *prefetcher, struct ls_decoder *de
         return ls_fail_memory(error, "a prefetcher of data");
     for (int d = 0; d < layout->dataset_count; d++)
         LS_TRY(ls_reader_open(layout->datasets[d], &decoder->readers[d], error));
-    int result = pthread_create(&decoder->thread, NULL, decode_ahead, decoder);
+    int result = ls_thread_create(&decoder->thread, decode_ahead, decoder);
     if (result != 0)
         return ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL,
                        "a thread to decode data could not be started (error %d)", result);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 
 struct ls_pages {
     const struct ls_store *store;
@@ -41,7 +42,7 @@ struct ls_pages *ls_pages_start(const struct ls_store *store)
     pages->store = store;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the thread that trains */
-    const bool started = pthread_create(&pages->thread, NULL, pages_walk, pages) == 0;
+    const bool started = ls_thread_create(&pages->thread, pages_walk, pages) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (started)
         return pages;

@@ -124,7 +124,7 @@ int ls_thread_pool_create(int workers, void (*enter_thread)(void), struct ls_thr
     for (int i = 1; i < workers && status == 0; i++) {
         struct member *member = &pool->members[i];
         *member = (struct member){.pool = pool, .worker = i};
-        if (pthread_create(&member->thread, NULL, pool_work, member) == 0)
+        if (ls_thread_create(&member->thread, pool_work, member) == 0)
             pool->threads++;
         else
             status = ls_fail(error, LOCKSTEP_RESOURCE, NULL, "use fewer workers",

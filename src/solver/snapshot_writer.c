@@ -78,7 +78,7 @@ void ls_snapshot_writer_start(struct ls_snapshot_writer *writer)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the thread that trains */
-    writer->has_thread = pthread_create(&writer->thread, NULL, write_apart, writer) == 0;
+    writer->has_thread = ls_thread_create(&writer->thread, write_apart, writer) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!writer->has_thread)
         write_apart(writer);

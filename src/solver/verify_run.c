@@ -252,7 +252,7 @@ static int run_segment(struct segment *segment, struct ls_error *error)
         status = ls_local_transports(count, transports, error);
     for (int r = 0; r < count && status == 0; r++) {
         ranks[r].transport = transports[r];
-        if (pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]) != 0)
+        if (ls_thread_create(&ranks[r].thread, run_rank, &ranks[r]) != 0)
             status = ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL, "no more threads can be made");
         started += status == 0;
     }

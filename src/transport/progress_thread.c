@@ -215,7 +215,7 @@ int ls_progress_thread_start(struct ls_comm *comm, void (*enter_thread)(void),
     pthread_cond_init(&progress_thread->work, &monotonic);
     pthread_cond_init(&progress_thread->done, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int result = pthread_create(&progress_thread->thread, NULL, progress_carry, progress_thread);
+    int result = ls_thread_create(&progress_thread->thread, progress_carry, progress_thread);
     if (result == 0) {
         *out = progress_thread;
         return 0;

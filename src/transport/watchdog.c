@@ -168,7 +168,7 @@ int ls_watchdog_start(struct ls_detector *detector, struct ls_watchdog **out,
     pthread_mutex_init(&watchdog->lock, NULL);
     pthread_cond_init(&watchdog->change, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int result = pthread_create(&watchdog->thread, NULL, watchdog_watch, watchdog);
+    int result = ls_thread_create(&watchdog->thread, watchdog_watch, watchdog);
     if (result == 0) {
         *out = watchdog;
         return 0;

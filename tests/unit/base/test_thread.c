@@ -265,6 +265,32 @@ static void the_clock_goes_forward(void **state)
     }
 }
 
+static void *tell_card(void *argument)
+{
+    pthread_t inner;
+    int *cards = argument;
+    cards[0] = ls_thread_card();
+    if (cards[1] == 0 && ls_thread_create(&inner, tell_card, cards + 1) == 0)
+        (void)pthread_join(inner, NULL);
+    ls_thread_set_card(9);
+    return NULL;
+}
+
+static void a_thread_has_the_card_of_its_maker(void **state)
+{
+    (void)state;
+    int cards[3] = {0, 0, 1};
+    pthread_t thread;
+    assert_int_equal(ls_thread_card(), -1);
+    ls_thread_set_card(3);
+    assert_int_equal(ls_thread_create(&thread, tell_card, cards), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(cards[0], 3);
+    assert_int_equal(cards[1], 3);
+    assert_int_equal(ls_thread_card(), 3);
+    ls_thread_set_card(-1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +301,7 @@ int main(void)
         cmocka_unit_test(a_barrier_lets_all_go_together),
         cmocka_unit_test(a_spin_lock_lets_one_in),
         cmocka_unit_test(the_clock_goes_forward),
+        cmocka_unit_test(a_thread_has_the_card_of_its_maker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
