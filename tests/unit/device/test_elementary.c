@@ -1,0 +1,87 @@
+/* Elementary functions of kernels have the bits of SLEEF's: all floats with LOCKSTEP_ALL, else
+ * every 997th and all that are special.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+#include <sleef.h>
+#include <stdlib.h>
+
+#include "base/random.h"
+#include "base/thread.h"
+#include "device/elementary.h"
+#include "support/support.h"
+
+struct function {
+    const char *name;
+    float (*ours)(float x), (*theirs)(float x);
+};
+
+static bool same(float a, float b)
+{
+    return (a != a && b != b) || ls_float_bits(a) == ls_float_bits(b);
+}
+
+static void check(const struct function *function, uint32_t bits)
+{
+    const float x = ls_float_of_bits((int32_t)bits);
+    const float ours = function->ours(x), theirs = function->theirs(x);
+    if (!same(ours, theirs))
+        fail_msg("%s(%a) is %a, not %a", function->name, (double)x, (double)ours, (double)theirs);
+}
+
+static void functions_have_the_bits_of_the_host(void **state)
+{
+    static const struct function functions[] = {
+        {"exp", ls_float_exp, Sleef_cinz_expf1_u10purec},
+        {"log", ls_float_log, Sleef_cinz_logf1_u10purec},
+        {"tanh", ls_float_tanh, Sleef_cinz_tanhf1_u10purec},
+        {"expm1", ls_float_expm1, Sleef_cinz_expm1f1_u10purec},
+        {"log1p", ls_float_log1p, Sleef_cinz_log1pf1_u10purec},
+    };
+    static const uint32_t special[] = {0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000,
+                                       0xff800000, 0x7fc00000, 0x00800000, 0x007fffff, 0x00000001,
+                                       0x7f7fffff, 0xff7fffff, 0x42d00000, 0xc2d00000, 0x42c80000,
+                                       0x42b17218, 0xc2aeac50, 0x410aa123, 0xc1851592, 0x7e967699};
+    const uint64_t step = getenv("LOCKSTEP_ALL") != NULL ? 1 : 997;
+    (void)state;
+    ls_set_float_mode();
+    for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
+        for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += step)
+            check(&functions[f], (uint32_t)bits);
+        for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+            for (int d = -3; d <= 3; d++)
+                check(&functions[f], special[i] + (uint32_t)d);
+    }
+}
+
+static void powers_have_the_bits_of_the_host(void **state)
+{
+    static const float exponents[] = {0,    1,     -1,       2,        3,         -3,
+                                      0.5F, 0.75F, -0.75F,   -5,       0.1F,      1e9F,
+                                      25,   1e8F,  16777215, INFINITY, -INFINITY, NAN};
+    const uint32_t count = getenv("LOCKSTEP_ALL") != NULL ? 400000000 : 4000000;
+    const uint32_t edges = sizeof exponents / sizeof *exponents;
+    (void)state;
+    ls_set_float_mode();
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t a = ls_random_u32(3, 1, i), b = ls_random_u32(3, 2, i);
+        if (i % 4 != 0) /* numbers that do not overflow mostly */
+            a = 0x3e000000 + a % 0x03000000;
+        const float x = ls_float_of_bits((int32_t)a);
+        const float y = i % 3 == 0   ? exponents[i / 3 % edges]
+                        : i % 3 == 1 ? ls_float_of_bits((int32_t)b)
+                                     : (float)((int32_t)b >> 8) / 65536.0F;
+        const float ours = ls_float_pow(x, y), theirs = Sleef_cinz_powf1_u10purec(x, y);
+        if (!same(ours, theirs))
+            fail_msg("%a to the power %a is %a, not %a", (double)x, (double)y, (double)ours,
+                     (double)theirs);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_have_the_bits_of_the_host),
+        cmocka_unit_test(powers_have_the_bits_of_the_host),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
