@@ -13,10 +13,11 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "device/host_device.h"
+#include "base/host_device.h"
 
 LS_HOST_DEVICE int32_t ls_float_bits(float x)
 {

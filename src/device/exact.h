@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "device/host_device.h"
+#include "base/host_device.h"
 
 #define LS_NOT_FINITE UINT32_C(0x7f800000)
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "device/host_device.h"
+#include "base/host_device.h"
 
 #define LS_FACTOR_CHAIN 128
 

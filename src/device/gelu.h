@@ -15,17 +15,19 @@
 #include <stdint.h>
 #include <string.h>
 
-static const float ls_gelu_end = 12.5F;
+#include "base/host_device.h"
+
+#define LS_GELU_END 12.5F
 
 /* t: |x|, up to the end. */
-static inline float ls_gelu_distance(float x)
+LS_HOST_DEVICE float ls_gelu_distance(float x)
 {
     const float t = fabsf(x);
-    return t > ls_gelu_end ? ls_gelu_end : t;
+    return t > LS_GELU_END ? LS_GELU_END : t;
 }
 
 /* h */
-static inline float ls_gelu_head(float t)
+LS_HOST_DEVICE float ls_gelu_head(float t)
 {
     uint32_t bits;
     float head;
@@ -36,23 +38,23 @@ static inline float ls_gelu_head(float t)
 }
 
 /* What exp is taken of: -h^2 / 2, exactly. */
-static inline float ls_gelu_exponent(float t)
+LS_HOST_DEVICE float ls_gelu_exponent(float t)
 {
     const float head = ls_gelu_head(t);
     return -0.5F * (head * head);
 }
 
 /* exp(-t^2 / 2), by `power`, the exponential of the exponent; 0 at the end. */
-static inline float ls_gelu_bell(float t, float power)
+LS_HOST_DEVICE float ls_gelu_bell(float t, float power)
 {
     const float head = ls_gelu_head(t), rest = -0.5F * ((t - head) * (t + head));
     const float series = 1.0F + rest * (1.0F + rest * (0.5F + rest * 0x1.555556p-3F));
     const float bell = power * series;
-    return t >= ls_gelu_end ? 0.0F : bell;
+    return t >= LS_GELU_END ? 0.0F : bell;
 }
 
 /* Q(t) */
-static inline float ls_gelu_tail(float t, float bell)
+LS_HOST_DEVICE float ls_gelu_tail(float t, float bell)
 {
     const float u = 1.0F / (1.0F + 0x1.6p-2F * t);
     float r = -0x1.cebd90p-6F;
@@ -68,7 +70,7 @@ static inline float ls_gelu_tail(float t, float bell)
 }
 
 /* x P(x) */
-static inline float ls_gelu(float x, float t, float power)
+LS_HOST_DEVICE float ls_gelu(float x, float t, float power)
 {
     const float tail = ls_gelu_tail(t, ls_gelu_bell(t, power));
     const float above = x * (1.0F - tail), below = -(t * tail);
@@ -76,7 +78,7 @@ static inline float ls_gelu(float x, float t, float power)
 }
 
 /* Its derivative: P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
-static inline float ls_gelu_slope(float x, float t, float power)
+LS_HOST_DEVICE float ls_gelu_slope(float x, float t, float power)
 {
     const float bell = ls_gelu_bell(t, power), tail = ls_gelu_tail(t, bell);
     const float along = t * (bell * 0x1.988454p-2F);
@@ -86,21 +88,21 @@ static inline float ls_gelu_slope(float x, float t, float power)
 
 /* By tanh: P(x) = (1 + tanh(v / 2)) / 2 = 1 / (1 + exp(-v)), v = 2 sqrt(2 / pi) (x + 0.044715 x^3).
  */
-static inline float ls_gelu_tanh_inner(float x)
+LS_HOST_DEVICE float ls_gelu_tanh_inner(float x)
 {
     return x * (0x1.988454p0F + 0x1.2444f2p-4F * (x * x));
 }
 
 /* Behind +-9.9 the derivative is that for 9.9, which is 1, or 0 but for 3e-35; exp(-v) is finite.
  */
-static inline float ls_gelu_tanh_bound(float x)
+LS_HOST_DEVICE float ls_gelu_tanh_bound(float x)
 {
     const float bounded = x > 9.9F ? 9.9F : x;
     return bounded < -9.9F ? -9.9F : bounded;
 }
 
 /* The derivative: s + x v' s (1 - s), by `power` = exp(-v); 1 - s is power s. */
-static inline float ls_gelu_tanh_slope(float x, float power)
+LS_HOST_DEVICE float ls_gelu_tanh_slope(float x, float power)
 {
     const float s = 1.0F / (1.0F + power);
     const float along = x * (0x1.988454p0F + 0x1.b6676cp-3F * (x * x));

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "ir/batch_numbers.h"
 #include "ir/op.h"
 #include "ir/sync.h"
 
@@ -23,13 +24,6 @@ struct ls_accumulator;
 struct ls_factor_target {
     float *rows;
     uint32_t *largest; /* bits of the largest, what is not finite included */
-};
-
-/* What changes from one micro-batch to the next, for kernels of a device with memory of its own:
- * they read it there, so that what they are given is the same for all micro-batches of a slot. */
-struct ls_batch_numbers {
-    int64_t first_ordinal, samples, position, micro_batch; /* as in struct ls_context */
-    double normalizers[];                                  /* by index */
 };
 
 /* What a pass hands to its kernels. Numbers that kernels write are in the device's memory; what
@@ -43,9 +37,9 @@ struct ls_context {
     const double *normalizers; /* by index: true counts over the whole update, at least 1 */
     /* The same in the device's memory; NULL where that is the host's. */
     const struct ls_batch_numbers *numbers;
-    double *partials;          /* the record of this micro-batch, zeroed before the pass */
-    double *lists;             /* behind it: the lists of rankings */
-    int worker, micro_batch;   /* who runs, and what: its number in the update */
+    double *partials;                   /* the record of this micro-batch, zeroed before the pass */
+    double *lists;                      /* behind it: the lists of rankings */
+    int worker, micro_batch;            /* who runs, and what: its number in the update */
     struct ls_accumulator *accumulator; /* ACCUMULATE adds to it; NULL: there are no such ops */
     struct ls_factor_target factor;     /* of the RECORD op that runs */
     /* For sync points: by grouping of the graph, the parts of this micro-batch; by sync, its rows

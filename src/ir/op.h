@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "ir/activation.h"
+#include "ir/methods.h"
 #include "ir/value.h"
 
 struct ls_error;
@@ -25,14 +26,6 @@ enum ls_op_kind {
 #undef LS_OP
     LS_OP_KINDS
 };
-
-enum ls_pooling {
-    LS_POOL_MAX,
-    LS_POOL_AVERAGE,
-    LS_POOL_STOCHASTIC, /* x[i] with probability x[i] / sum x, for x >= 0 */
-    LS_POOL_EXPECTED    /* sum x^2 / sum x: what STOCHASTIC gives in the mean */
-};
-enum ls_eltwise { LS_ELTWISE_PROD, LS_ELTWISE_SUM, LS_ELTWISE_MAX };
 
 /* Spatial parameters, for up to 3 axes (unused axes: kernel 1, stride 1, dilation 1, pad 0). */
 struct ls_window {
@@ -100,15 +93,6 @@ struct ls_plugin_attr {
 struct ls_dropout_attr {
     float ratio;
     uint64_t key;
-};
-
-/* By what a loss is divided (Caffe's LossParameter.NormalizationMode). */
-enum ls_normalization {
-    LS_NORM_FULL,
-    LS_NORM_VALID,
-    LS_NORM_BATCH_SIZE,
-    LS_NORM_NONE,
-    LS_NORM_WEIGHTS /* Lockstep's own; only with class_weight */
 };
 
 struct ls_loss_attr {
@@ -195,9 +179,6 @@ struct ls_tile_attr {
     int axis;
     int64_t tiles;
 };
-
-/* y = coeff * sum of x (SUM), |x| (ASUM), x^2 (SUMSQ), or sum of x / count (MEAN). */
-enum ls_reduction { LS_REDUCE_SUM, LS_REDUCE_ASUM, LS_REDUCE_SUMSQ, LS_REDUCE_MEAN };
 
 struct ls_reduction_attr {
     int axis;

@@ -8,8 +8,8 @@
 extern const struct ls_device_sums ls_card_sums;
 
 /* Members of struct ls_device of these names. */
-int ls_card_merge(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                  int64_t end, float *merged, struct ls_error *error);
+int ls_card_merge(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows,
+                  int count, int64_t begin, int64_t end, float *merged, struct ls_error *error);
 int ls_card_update(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
                    struct ls_update_seen *seen, struct ls_error *error);
 int ls_card_clear_masked(const uint32_t *mask, size_t first, float *numbers, size_t n,

@@ -1,131 +1,22 @@
 /* Functions of one number, sums of several values, factors, reductions and resizing, of portable
- * nets. See ops/reference/portable.h. Functions are SLEEF's for floats, which are at most 1 ulp off
- * and the same everywhere.
+ * nets. See ops/reference/portable.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
-#include <sleef.h>
 #include <string.h>
 
-#include "device/gelu.h"
+#include "device/activation.h"
 #include "ops/reference/portable.h"
 
 /* ---- Of one number --------------------------------------------------------------------------- */
 
-static float exponential(float x)
-{
-    return Sleef_cinz_expf1_u10purec(x);
-}
-
-/* 1 + exp(-factor x) */
-static float divisor(float factor, float x)
-{
-    return 1.0F + exponential(-(factor * x));
-}
-
-/* Exponents 0, 1 and 2 are exact. */
-static float power(float base, float exponent)
-{
-    if (exponent == 0)
-        return 1;
-    if (exponent == 1 || exponent == 2)
-        return exponent == 1 ? base : base * base;
-    return Sleef_cinz_powf1_u10purec(base, exponent);
-}
-
-static float relu(float x, float slope)
-{
-    return !(x < 0) ? x : slope == 0 ? 0 : slope * x;
-}
-
-/* The gradient, where y is what a ReLU gave. */
-static float through_relu(float dy, float y, float slope)
-{
-    return y > 0 ? dy : slope == 0 ? 0 : slope * dy;
-}
-
 float ls_portable_activation(const struct ls_activation_attr *attr, float x)
 {
-    const float below = x > 0 ? 0 : x, high = attr->high, low = attr->low;
-    switch (attr->function) {
-    case LS_RELU:
-        return relu(x, attr->slope);
-    case LS_SIGMOID:
-        return 1.0F / divisor(1, x);
-    case LS_TANH:
-        return Sleef_cinz_tanhf1_u10purec(x);
-    case LS_ELU:
-        return x > 0 ? x : attr->slope * Sleef_cinz_expm1f1_u10purec(below);
-    case LS_SWISH:
-        return x / divisor(attr->slope, x);
-    case LS_GELU: {
-        const float t = ls_gelu_distance(x);
-        return ls_gelu(x, t, exponential(ls_gelu_exponent(t)));
-    }
-    case LS_GELU_TANH:
-        return x / (1.0F + exponential(-ls_gelu_tanh_inner(x)));
-    case LS_ABSOLUTE:
-        return fabsf(x);
-    case LS_EXP:
-        return attr->factor * exponential(attr->scale * x);
-    case LS_LOG:
-        return attr->factor * Sleef_cinz_logf1_u10purec(attr->scale * x + attr->shift);
-    case LS_POWER:
-        return power(attr->scale == 0 || attr->power == 0 ? attr->shift
-                                                          : attr->scale * x + attr->shift,
-                     attr->power);
-    case LS_BNLL: {
-        const float small = Sleef_cinz_log1pf1_u10purec(exponential(-fabsf(x)));
-        return x > 0 ? x + small : small;
-    }
-    case LS_CLIP:
-        return (x > high ? high : x) < low ? low : (x > high ? high : x);
-    default: /* LS_THRESHOLD */
-        return x > low ? 1 : x <= low ? 0 : x;
-    }
+    return ls_activation_number(attr, x);
 }
 
 float ls_portable_slope(const struct ls_activation_attr *attr, float dy, float given)
 {
-    const float one = 1;
-    switch (attr->function) {
-    case LS_RELU:
-        return through_relu(dy, given, attr->slope);
-    case LS_SIGMOID:
-        return dy * (given * (one - given));
-    case LS_TANH:
-        return dy * (one - given * given);
-    case LS_ELU:
-        if (attr->slope < 0)
-            return given > 0 ? dy : dy * (attr->slope * exponential(given));
-        return given > 0 ? dy : dy * (given + attr->slope);
-    case LS_SWISH: {
-        const float s = one / divisor(attr->slope, given), along = attr->slope * given * s;
-        return dy * (s + along * (one - s));
-    }
-    case LS_GELU: {
-        const float t = ls_gelu_distance(given);
-        return dy * ls_gelu_slope(given, t, exponential(ls_gelu_exponent(t)));
-    }
-    case LS_GELU_TANH: {
-        const float bounded = ls_gelu_tanh_bound(given);
-        return dy * ls_gelu_tanh_slope(bounded, exponential(-ls_gelu_tanh_inner(bounded)));
-    }
-    case LS_ABSOLUTE:
-        return given > 0 ? dy : given < 0 ? -dy : 0;
-    case LS_EXP:
-        return dy * (attr->scale * given);
-    case LS_LOG:
-        return dy * (attr->factor * attr->scale / (attr->scale * given + attr->shift));
-    case LS_POWER:
-        if (attr->power * attr->scale == 0)
-            return 0;
-        return dy * (attr->power * attr->scale *
-                     power(attr->scale * given + attr->shift, attr->power - 1));
-    case LS_BNLL:
-        return dy / divisor(1, given);
-    default: /* LS_CLIP */
-        return given >= attr->low && given <= attr->high ? dy : 0;
-    }
+    return ls_activation_slope(attr, dy, given);
 }
 
 static float activation(const struct ls_call *call, int64_t i)
@@ -156,8 +47,8 @@ static float eltwise(const struct ls_call *call, int64_t i)
             s = attr->method == LS_ELTWISE_PROD ? s * x : s > x ? s : x;
     }
     if (attr->gated)
-        return through_relu(s, ls_number(call, inputs, i), attr->relu_slope);
-    return attr->relu ? relu(s, attr->relu_slope) : s;
+        return ls_through_relu(s, ls_number(call, inputs, i), attr->relu_slope);
+    return attr->relu ? ls_relu_of(s, attr->relu_slope) : s;
 }
 
 /* The product of the other inputs, then dy. */

@@ -4,8 +4,8 @@
  * compiler of kernels gets them with contraction turned off.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_DEVICE_HOST_DEVICE_H
-#define LS_DEVICE_HOST_DEVICE_H
+#ifndef LS_BASE_HOST_DEVICE_H
+#define LS_BASE_HOST_DEVICE_H
 
 #ifdef __CUDACC__
 #define LS_HOST_DEVICE __host__ __device__ static inline
