@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "api/caller.h"
+#include "api/rank_threads.h"
 #include "base/error.h"
 #include "lockstep/lockstep.h"
 #include "schema/solver.h"
@@ -28,9 +29,21 @@ struct lockstep_solver {
 struct lockstep_trainer {
     struct lockstep_solver *solver; /* a reference */
     struct lockstep_callbacks callbacks;
-    struct ls_trainer *inner;
-    struct ls_comm *alone; /* its communicator where there is no job; else NULL */
+    struct lockstep_job *job;        /* the caller's, or NULL */
+    struct ls_trainer *inner;        /* of this process, or of its rank 0 */
+    struct ls_trainer **ranks;       /* of this process: `inner`, then the others */
+    struct ls_rank_threads *threads; /* the ranks of this process; NULL where it is one rank */
+    struct ls_comm *alone;           /* its communicator where there is neither; else NULL */
 };
+
+/* lockstep_trainer_create with `ranks` ranks in this process; see ls_rank_threads_create. */
+int ls_api_trainer_create(const struct lockstep_solver *solver,
+                          const struct lockstep_train_options *options, int ranks, const int *cards,
+                          struct lockstep_trainer **trainer, struct ls_error *error);
+/* Makes a call on all ranks of this process. Where other processes are lost, it is the last thing
+ * that this one does. */
+int ls_api_all_ranks(struct lockstep_trainer *trainer, ls_rank_threads_call *call, void *user,
+                     struct ls_error *error);
 
 /* The part of a caller's error that the inside fills; cleared. NULL for NULL. */
 struct ls_error *ls_api_error(struct lockstep_error *error);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/api.h"
 #include "api/model.h"
+#include "base/memory.h"
 #include "engine/copies.h"
 #include "engine/store_views.h"
 #include "solver/trainer.h"
@@ -85,16 +86,38 @@ int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer, size
     return ls_copies_read(trainer->inner->engine, (int)index, LS_WEIGHTS, data, inner);
 }
 
+/* Numbers of one parameter, for all ranks. */
+struct numbers {
+    struct lockstep_trainer *trainer;
+    size_t index;
+    const float *source;  /* what all write */
+    float *const *target; /* by rank: where it reads */
+};
+
+static int write_rank(void *user, int rank, struct ls_error *error)
+{
+    const struct numbers *numbers = user;
+    struct ls_trainer *what = numbers->trainer->ranks[rank];
+    int status = write_parameter(what->engine, what->store, numbers->index, numbers->source, error);
+    what->snapshot_at = -1;
+    return status;
+}
+
 int lockstep_trainer_write_parameter(struct lockstep_trainer *trainer, size_t index,
                                      const float *data, size_t size, struct lockstep_error *error)
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
-    struct ls_trainer *what = trainer->inner;
-    LS_TRY(check_parameter(what->parameters, index, size, inner));
-    int status = write_parameter(what->engine, what->store, index, data, inner);
-    what->snapshot_at = -1;
-    return status;
+    struct numbers numbers = {.trainer = trainer, .index = index, .source = data};
+    LS_TRY(check_parameter(trainer->inner->parameters, index, size, inner));
+    return ls_api_all_ranks(trainer, write_rank, &numbers, inner);
+}
+
+static int read_gradient_rank(void *user, int rank, struct ls_error *error)
+{
+    const struct numbers *numbers = user;
+    const struct ls_engine *engine = numbers->trainer->ranks[rank]->engine;
+    return ls_copies_read_gradient(engine, (int)numbers->index, numbers->target[rank], error);
 }
 
 int lockstep_trainer_read_gradient(const struct lockstep_trainer *trainer, size_t index,
@@ -102,8 +125,19 @@ int lockstep_trainer_read_gradient(const struct lockstep_trainer *trainer, size_
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
+    float *target[LS_RANK_THREADS_MAX] = {data};
+    struct numbers numbers = {
+        .trainer = (struct lockstep_trainer *)trainer, .index = index, .target = target};
     LS_TRY(check_parameter(trainer->inner->parameters, index, size, inner));
-    return ls_copies_read_gradient(trainer->inner->engine, (int)index, data, inner);
+    const size_t others = (size_t)ls_rank_threads_size(trainer->threads) - 1;
+    float *unused = ls_alloc(others * size + 1, sizeof *unused); /* ranks have it all */
+    if (unused == NULL)
+        return ls_fail_memory(inner, "a gradient");
+    for (size_t r = 0; r < others; r++)
+        target[r + 1] = unused + r * size;
+    const int status = ls_api_all_ranks(numbers.trainer, read_gradient_rank, &numbers, inner);
+    ls_free(unused);
+    return status;
 }
 
 /* ---- Models ---------------------------------------------------------------------------------- */

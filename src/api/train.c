@@ -209,16 +209,25 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
     return status;
 }
 
-/* Where other ranks are lost nothing may be freed any more: the progress thread may be at work on
- * it, with what other ranks send. So this is as far as the process gets (except in tests). */
-static int unless_lost(struct ls_comm *comm, int status, const struct ls_error *error)
+/* Where other processes are lost nothing may be freed any more: the progress thread may be at work
+ * on it, with what they send. So this is as far as the process gets (except in tests). Ranks of one
+ * process have all ended their exchanges by then. */
+static int unless_lost(struct lockstep_job *job, int status, const struct ls_error *error)
 {
     char text[2048] = "other ranks are lost";
-    if (status != LOCKSTEP_LOST)
+    if (status != LOCKSTEP_LOST || job == NULL)
         return status;
     if (error != NULL && error->count > 0)
         ls_error_format(error, text, sizeof text);
-    return ls_detector_leave(comm->detector, status, text);
+    return ls_detector_leave(ls_job_comm(job)->detector, status, text);
+}
+
+int ls_api_all_ranks(struct lockstep_trainer *trainer, ls_rank_threads_call *call, void *user,
+                     struct ls_error *error)
+{
+    if (trainer->threads != NULL)
+        return ls_rank_threads_run(trainer->threads, call, user, error);
+    return unless_lost(trainer->job, call(user, 0, error), error);
 }
 
 /* A resume computes with the instruction set of its snapshot, unless another one is pinned. All
@@ -248,20 +257,10 @@ static int offer_isa(const struct lockstep_solver *solver,
 }
 
 /* What a rank does by itself before it meets the others. */
-static int prepare(const struct lockstep_solver *solver,
-                   const struct lockstep_train_options *options, struct lockstep_trainer **out,
-                   struct ls_error *error)
+static int prepare(const struct lockstep_train_options *options, struct ls_error *error)
 {
     LS_TRY(check_options(options, error));
-    LS_TRY(ls_api_select(options->device, options->isa, error));
-    struct lockstep_trainer *trainer = ls_alloc(1, sizeof *trainer);
-    if (trainer == NULL)
-        return ls_fail_memory(error, "a trainer");
-    trainer->solver = (struct lockstep_solver *)solver;
-    atomic_fetch_add(&trainer->solver->references, 1);
-    trainer->callbacks = options->callbacks;
-    *out = trainer;
-    return 0;
+    return ls_api_select(options->device, options->isa, error);
 }
 
 /* Where snapshots will go, as the trainer finds it. */
@@ -277,44 +276,106 @@ static void place_status(const struct lockstep_solver *solver,
     ls_free(prefix);
 }
 
-int lockstep_trainer_create(const struct lockstep_solver *solver,
-                            const struct lockstep_train_options *options,
-                            struct lockstep_trainer **out, struct lockstep_error *error)
+/* What a trainer is made of, for all its ranks. */
+struct creation {
+    const struct lockstep_solver *solver;
+    const struct lockstep_train_options *options;
+    struct lockstep_trainer *trainer; /* rank 0 makes it before the others begin */
+};
+
+/* One rank of it: `options` are its own. */
+static int join(const struct creation *creation, const struct lockstep_train_options *options,
+                struct ls_comm *comm, struct ls_trainer **rank, struct ls_error *error)
 {
-    LS_OWN_MODE;
-    struct ls_error *inner = ls_api_error(error);
-    struct lockstep_trainer *trainer = NULL;
-    *out = NULL;
-    struct lockstep_train_options mine;
-    LS_TRY(ls_api_require(solver, "solver", inner));
-    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_train_options_init", inner));
-    options = &mine;
-    struct ls_comm *alone = NULL, *comm = ls_job_comm(options->job);
-    if (comm == NULL)
-        LS_TRY(ls_comm_create_alone(&alone, inner));
-    comm = alone != NULL ? alone : comm;
-    LS_ASSERT(comm != NULL);
-    place_status(solver, options);
     bool isa_taken = false;
-    int status = offer_isa(solver, options, comm, &isa_taken, inner);
+    int status = offer_isa(creation->solver, options, comm, &isa_taken, error);
     if (status == 0)
-        status = ls_comm_agree(comm, prepare(solver, options, &trainer, inner), inner);
-    LS_ASSERT(status != 0 || trainer != NULL); /* ranks agree on 0 only where all have prepared */
+        status = ls_comm_agree(comm, prepare(options, error), error);
+    if (status == 0)
+        status = ls_trainer_join(creation->solver->definition, options, comm, rank, error);
     if (status == 0) {
-        mine.callbacks = ls_caller_callbacks(&trainer->callbacks);
-        if (mine.workers == 0)
-            mine.workers = lockstep_job_workers(options->job);
-        status = ls_trainer_join(solver->definition, &mine, comm, &trainer->inner, inner);
+        (*rank)->numerics.isa_taken = isa_taken;
+        status = start(*rank, options, error);
     }
-    if (status == 0) {
-        trainer->inner->numerics.isa_taken = isa_taken;
-        status = start(trainer->inner, &mine, inner);
-    }
-    status = unless_lost(comm, status, inner);
-    if (trainer != NULL)
-        trainer->alone = alone;
-    else
-        ls_comm_end(alone);
+    return status;
+}
+
+/* Ranks of one process share what it may take. Only rank 0 is asked and told anything. */
+static int join_rank(void *user, int rank, struct ls_error *error)
+{
+    const struct creation *creation = user;
+    struct lockstep_trainer *trainer = creation->trainer;
+    struct lockstep_train_options mine = *creation->options;
+    struct ls_comm *comm = trainer->alone != NULL ? trainer->alone : ls_job_comm(mine.job);
+    if (trainer->threads != NULL)
+        comm = ls_rank_threads_comm(trainer->threads, rank);
+    LS_ASSERT(comm != NULL);
+    mine.memory /= (uint64_t)ls_rank_threads_size(trainer->threads);
+    if (rank > 0)
+        mine.callbacks = (struct lockstep_callbacks){.user = NULL};
+    return join(creation, &mine, comm, &trainer->ranks[rank], error);
+}
+
+/* As many workers as the process has cores for; a card needs one, which gives it its work. */
+static int usual_workers(const struct lockstep_train_options *options, int ranks)
+{
+    const struct ls_device *device;
+    if (ls_device_find(options->device, &device, NULL) == 0 && !device->memory->host_memory)
+        return 1;
+    const int workers = lockstep_job_workers(options->job) / ranks;
+    return workers > 1 ? workers : 1;
+}
+
+static int make_ranks(struct lockstep_trainer *trainer,
+                      const struct lockstep_train_options *options, int ranks, const int *cards,
+                      struct ls_error *error)
+{
+    if (ranks > LS_RANK_THREADS_MAX)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
+                       "a process trains on at most %d cards, not on %d", LS_RANK_THREADS_MAX,
+                       ranks);
+    if (ranks > 1 && options->job != NULL)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, "start as many processes as there are cards",
+                       "each process of a job trains on one card, not on %d", ranks);
+    trainer->ranks = ls_alloc((size_t)ranks, sizeof(struct ls_trainer *));
+    if (trainer->ranks == NULL)
+        return ls_fail_memory(error, "a trainer");
+    if (ranks > 1)
+        return ls_rank_threads_create(ranks, cards, &trainer->threads, error);
+    return options->job == NULL ? ls_comm_create_alone(&trainer->alone, error) : 0;
+}
+
+static struct lockstep_trainer *new_trainer(const struct lockstep_solver *solver,
+                                            const struct lockstep_train_options *options)
+{
+    struct lockstep_trainer *trainer = ls_alloc(1, sizeof *trainer);
+    if (trainer == NULL)
+        return NULL;
+    trainer->solver = (struct lockstep_solver *)solver;
+    atomic_fetch_add(&trainer->solver->references, 1);
+    trainer->callbacks = options->callbacks;
+    trainer->job = options->job;
+    return trainer;
+}
+
+int ls_api_trainer_create(const struct lockstep_solver *solver,
+                          const struct lockstep_train_options *options, int ranks, const int *cards,
+                          struct lockstep_trainer **out, struct ls_error *error)
+{
+    struct lockstep_train_options mine = *options;
+    struct lockstep_trainer *trainer = new_trainer(solver, options);
+    *out = NULL;
+    if (trainer == NULL)
+        return ls_fail_memory(error, "a trainer");
+    mine.callbacks = ls_caller_callbacks(&trainer->callbacks);
+    if (mine.workers == 0)
+        mine.workers = usual_workers(options, ranks);
+    struct creation creation = {solver, &mine, trainer};
+    place_status(solver, options);
+    int status = make_ranks(trainer, options, ranks, cards, error);
+    if (status == 0)
+        status = ls_api_all_ranks(trainer, join_rank, &creation, error);
+    trainer->inner = status == 0 ? trainer->ranks[0] : NULL;
     if (status != 0)
         lockstep_trainer_free(trainer);
     else
@@ -322,50 +383,109 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
     return status;
 }
 
+int lockstep_trainer_create(const struct lockstep_solver *solver,
+                            const struct lockstep_train_options *options,
+                            struct lockstep_trainer **out, struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    struct ls_error *inner = ls_api_error(error);
+    struct lockstep_train_options mine;
+    *out = NULL;
+    LS_TRY(ls_api_require(solver, "solver", inner));
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_train_options_init", inner));
+    return ls_api_trainer_create(solver, &mine, 1, NULL, out, inner);
+}
+
+static int free_rank(void *user, int rank, struct ls_error *error)
+{
+    struct lockstep_trainer *trainer = user;
+    (void)error;
+    ls_trainer_free(trainer->ranks[rank]);
+    return 0;
+}
+
 void lockstep_trainer_free(struct lockstep_trainer *trainer)
 {
     if (trainer == NULL)
         return;
-    ls_trainer_free(trainer->inner);
+    if (trainer->threads != NULL)
+        (void)ls_rank_threads_run(trainer->threads, free_rank, trainer, NULL);
+    else if (trainer->ranks != NULL)
+        ls_trainer_free(trainer->ranks[0]);
+    ls_rank_threads_free(trainer->threads);
     ls_comm_end(trainer->alone);
     lockstep_solver_free(trainer->solver);
+    ls_free((void *)trainer->ranks);
     ls_free(trainer);
+}
+
+/* What a call of the interface asks of each rank's trainer. */
+struct request {
+    struct lockstep_trainer *trainer;
+    int64_t count;    /* of updates */
+    uint64_t hash;    /* of rank 0 */
+    int index;        /* of a test */
+    const char *path; /* of a snapshot */
+};
+
+static int run_rank(void *user, int rank, struct ls_error *error)
+{
+    const struct request *request = user;
+    struct ls_trainer *trainer = request->trainer->ranks[rank];
+    const int status = ls_trainer_run(trainer, request->count, error);
+    ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
+    return status;
 }
 
 int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
                          struct lockstep_error *error)
 {
     LS_OWN_MODE;
-    struct ls_error *inner = ls_api_error(error);
-    struct ls_comm *comm = trainer->inner->comm;
-    int status = ls_trainer_run(trainer->inner, iterations, inner);
-    ls_detector_note(comm->detector, trainer->inner->iteration, NULL);
-    return unless_lost(comm, status, inner);
+    struct request request = {.trainer = trainer, .count = iterations};
+    return ls_api_all_ranks(trainer, run_rank, &request, ls_api_error(error));
+}
+
+static int step_rank(void *user, int rank, struct ls_error *error)
+{
+    const struct request *request = user;
+    struct ls_trainer *trainer = request->trainer->ranks[rank];
+    int status = ls_trainer_check_averages(trainer, error);
+    ls_thread_pool_enter(trainer->engine->pool); /* once, not around every update */
+    for (int64_t i = 0; i < request->count && status == 0; i++)
+        status = ls_trainer_update(trainer, error);
+    ls_thread_pool_leave(trainer->engine->pool);
+    return status;
 }
 
 int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
                           struct lockstep_error *error)
 {
     LS_OWN_MODE;
-    struct ls_error *inner = ls_api_error(error);
-    int status = ls_trainer_check_averages(trainer->inner, inner);
-    ls_thread_pool_enter(trainer->inner->engine->pool); /* once, not around every update */
-    for (int64_t i = 0; i < count && status == 0; i++)
-        status = ls_trainer_update(trainer->inner, inner);
-    ls_thread_pool_leave(trainer->inner->engine->pool);
-    return unless_lost(trainer->inner->comm, status, inner);
+    struct request request = {.trainer = trainer, .count = count};
+    return ls_api_all_ranks(trainer, step_rank, &request, ls_api_error(error));
+}
+
+static int hash_rank(void *user, int rank, struct ls_error *error)
+{
+    struct request *request = user;
+    struct ls_engine *engine = request->trainer->ranks[rank]->engine;
+    uint64_t hash = 0;
+    ls_thread_pool_enter(engine->pool);
+    const int status = ls_compare_hash(engine, &hash, error);
+    ls_thread_pool_leave(engine->pool);
+    if (rank == 0)
+        request->hash = hash;
+    return status;
 }
 
 int lockstep_trainer_hash(struct lockstep_trainer *trainer, uint64_t *hash,
                           struct lockstep_error *error)
 {
     LS_OWN_MODE;
-    struct ls_error *inner = ls_api_error(error);
-    struct ls_engine *engine = trainer->inner->engine;
-    ls_thread_pool_enter(engine->pool);
-    int status = ls_compare_hash(engine, hash, inner);
-    ls_thread_pool_leave(engine->pool);
-    return unless_lost(trainer->inner->comm, status, inner);
+    struct request request = {.trainer = trainer};
+    const int status = ls_api_all_ranks(trainer, hash_rank, &request, ls_api_error(error));
+    *hash = request.hash;
+    return status;
 }
 
 int64_t lockstep_trainer_chain(const struct lockstep_trainer *trainer, uint64_t *weights,
@@ -395,20 +515,27 @@ double lockstep_trainer_loss(const struct lockstep_trainer *trainer)
     return trainer->inner->figures.loss;
 }
 
+static int evaluate_rank(void *user, int rank, struct ls_error *error)
+{
+    const struct request *request = user;
+    int64_t samples = 0;
+    return ls_trainer_evaluate(request->trainer->ranks[rank], (size_t)request->index, &samples,
+                               error);
+}
+
 int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
                               const struct lockstep_output **outputs, size_t *count,
                               struct lockstep_error *error)
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
-    int64_t samples = 0;
+    struct request request = {.trainer = trainer, .index = index};
     *outputs = NULL;
     *count = 0;
     if (index < 0 || (size_t)index >= trainer->inner->test_count)
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "there is no test net %d (of %zu)", index,
                        trainer->inner->test_count);
-    int status = ls_trainer_evaluate(trainer->inner, (size_t)index, &samples, inner);
-    LS_TRY(unless_lost(trainer->inner->comm, status, inner));
+    LS_TRY(ls_api_all_ranks(trainer, evaluate_rank, &request, inner));
     *outputs = trainer->inner->figures.outputs.items;
     *count = trainer->inner->figures.outputs.count;
     return 0;
@@ -419,14 +546,20 @@ size_t lockstep_trainer_test_count(const struct lockstep_trainer *trainer)
     return trainer->inner->test_count;
 }
 
+static int snapshot_rank(void *user, int rank, struct ls_error *error)
+{
+    const struct request *request = user;
+    struct ls_trainer *trainer = request->trainer->ranks[rank];
+    return request->path != NULL ? ls_trainer_write(trainer, request->path, error)
+                                 : ls_snapshots_take(trainer, true, error);
+}
+
 int lockstep_trainer_snapshot(struct lockstep_trainer *trainer, const char *path,
                               struct lockstep_error *error)
 {
     LS_OWN_MODE;
-    struct ls_error *inner = ls_api_error(error);
-    int status = path != NULL ? ls_trainer_write(trainer->inner, path, inner)
-                              : ls_snapshots_take(trainer->inner, true, inner);
-    return unless_lost(trainer->inner->comm, status, inner);
+    struct request request = {.trainer = trainer, .path = path};
+    return ls_api_all_ranks(trainer, snapshot_rank, &request, ls_api_error(error));
 }
 
 void lockstep_trainer_micro_batches(const struct lockstep_trainer *trainer, int64_t *counts,
