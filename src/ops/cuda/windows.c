@@ -1,0 +1,89 @@
+/* Pooling, and normalisation by what is around. See ops/cuda/ops.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cuda/kernels/windows.h"
+
+#include "ops/cuda/ops.h"
+
+/* ---- Pooling --------------------------------------------------------------------------------- */
+
+static bool is_plain(const struct ls_op *op)
+{
+    return op->attr.pooling.method == LS_POOL_MAX || op->attr.pooling.method == LS_POOL_AVERAGE;
+}
+
+static struct ls_cuda_pooling pooling_of(const struct ls_op *op, const struct ls_value *x,
+                                         const struct ls_value *y)
+{
+    const struct ls_window *window = &op->attr.pooling.window;
+    struct ls_cuda_pooling of = {.maximum = op->attr.pooling.method == LS_POOL_MAX,
+                                 .planes = ls_shape_count(&x->shape, 0, 2)};
+    for (int a = 0; a < 3; a++) {
+        const bool used = a < window->axes;
+        of.x[a] = used ? x->shape.dim[2 + a] : 1;
+        of.y[a] = used ? y->shape.dim[2 + a] : 1;
+        of.kernel[a] = used ? window->kernel[a] : 1;
+        of.stride[a] = used ? window->stride[a] : 1;
+        of.dilation[a] = used ? window->dilation[a] : 1;
+        of.pad[a] = used ? window->pad[a] : 0;
+    }
+    return of;
+}
+
+static int pooling(const struct ls_card_call *call)
+{
+    const struct ls_op *op = call->op;
+    const struct ls_cuda_pooling of = pooling_of(op, op->input[0], op->output[0]);
+    return ls_cuda_pool(call->stream, &of, call->in[0], call->out[0],
+                        of.maximum ? ls_card_out(call, 1) : NULL);
+}
+
+static int pooling_backward(const struct ls_card_call *call)
+{
+    const struct ls_op *op = call->op;
+    const struct ls_cuda_pooling of = pooling_of(op, op->output[0], op->input[0]);
+    return ls_cuda_pool_backward(call->stream, &of, call->in[0],
+                                 of.maximum ? ls_card_in(call, 1) : NULL, call->out[0]);
+}
+
+/* ---- Local response normalisation ------------------------------------------------------------ */
+
+static struct ls_cuda_lrn lrn_of(const struct ls_op *op)
+{
+    const struct ls_lrn_attr *attr = &op->attr.lrn;
+    const struct ls_shape *x = &op->input[0]->shape;
+    struct ls_cuda_lrn of = {.within = attr->within,
+                             .size = attr->size,
+                             .samples = x->dim[0],
+                             .channels = x->dim[1],
+                             .rows = 1,
+                             .columns = ls_shape_count(x, 2, x->rank),
+                             .alpha = attr->alpha,
+                             .beta = attr->beta,
+                             .k = attr->k};
+    if (attr->within) {
+        of.rows = x->dim[2];
+        of.columns = x->dim[3];
+    }
+    return of;
+}
+
+static int lrn(const struct ls_card_call *call)
+{
+    const struct ls_cuda_lrn of = lrn_of(call->op);
+    return ls_cuda_lrn_forward(call->stream, &of, call->in[0], call->out[0], ls_card_out(call, 1));
+}
+
+/* in: x, y, dy, (scale). */
+static int lrn_backward(const struct ls_card_call *call)
+{
+    const struct ls_cuda_lrn of = lrn_of(call->op);
+    return ls_cuda_lrn_backward(call->stream, &of, call->in[0], call->in[1], call->in[2],
+                                of.within ? NULL : call->in[3], call->out[0]);
+}
+
+const struct ls_card_op ls_card_windows[LS_OP_KINDS] = {
+    [LS_OP_POOLING] = {.run = pooling, .accepts = is_plain},
+    [LS_OP_POOLING_BACKWARD] = {.run = pooling_backward},
+    [LS_OP_LRN] = {.run = lrn},
+    [LS_OP_LRN_BACKWARD] = {.run = lrn_backward},
+};
