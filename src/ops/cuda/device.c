@@ -36,6 +36,20 @@ static const struct ls_card_op *card_op_of(const struct ls_prepared *prepared)
     return ((const struct card_kernel *)(const void *)prepared->kernel)->of;
 }
 
+/* The numbers of the definition that an op's kernel reads are the step's state. */
+static int copy_constants(struct ls_prepared *prepared, const struct ls_card_op *of,
+                          struct ls_error *error)
+{
+    size_t count = 0;
+    const float *numbers = of->constants != NULL ? of->constants(prepared->op, &count) : NULL;
+    if (count == 0)
+        return 0;
+    prepared->state = ls_card_memory.create(count * sizeof *numbers);
+    if (prepared->state == NULL)
+        return ls_fail_memory(error, "numbers of a layer on a card");
+    return ls_card_memory.write(NULL, prepared->state, numbers, count * sizeof *numbers, error);
+}
+
 static int prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     const struct ls_card_op *of = card_op_of(prepared);
@@ -48,7 +62,13 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
         prepared->scratch_bytes = of->scratch(op);
     if (prepared->scratch_bytes > 0) /* the arena is aligned to 64 bytes */
         prepared->scratch_bytes += SCRATCH_ALIGNMENT;
-    return 0;
+    return copy_constants(prepared, of, error);
+}
+
+static void release(struct ls_prepared *prepared)
+{
+    ls_card_memory.free(prepared->state);
+    prepared->state = NULL;
 }
 
 static void *align_scratch(void *scratch)
@@ -66,7 +86,8 @@ static int run(const struct ls_prepared *prepared, void *local, void *const *in,
                                 out,
                                 align_scratch(scratch),
                                 ls_card_stream(context->stream, context->error),
-                                context};
+                                context,
+                                prepared->state};
     (void)local;
     if (call.stream == NULL)
         return LOCKSTEP_RESOURCE;
@@ -100,6 +121,7 @@ static void make_kernels(void)
                            .name = ls_op_kind_name((enum ls_op_kind)kind),
                            .accepts = of->accepts,
                            .prepare = prepare,
+                           .release = release,
                            .run = run,
                            .in_place = -1},
                 .of = of};

@@ -14,6 +14,7 @@ struct ls_card_call {
     void *scratch;                /* aligned to 256 bytes */
     cudaStream_t stream;
     const struct ls_context *context;
+    const float *constants; /* what ls_card_op.constants names; NULL: nothing */
 };
 
 /* How a kind of op is carried out. Values are plain, and fp32 where the op's record says nothing
@@ -26,6 +27,9 @@ struct ls_card_op {
     int (*try_run)(const struct ls_card_call *call); /* the same, with a status and its message */
     size_t (*scratch)(const struct ls_op *op);       /* (optional) bytes */
     bool (*accepts)(const struct ls_op *op);         /* (optional) of a kind, these ops alone */
+    /* (optional) Numbers of the definition, in the host's memory, that kernels read: they are
+     * copied to the card once. *count 0: none. */
+    const float *(*constants)(const struct ls_op *op, size_t *count);
     /* (optional) The op is refused, with a message that names its layer, before anything runs. */
     int (*check)(const struct ls_op *op, struct ls_error *error);
     enum ls_kernel_bits bits; /* LS_BITS_UNSAID: LS_BITS_OWN */
@@ -34,7 +38,8 @@ struct ls_card_op {
 
 /* By kind; empty where another family has it. A new family is a line here. */
 #define LS_CARD_FAMILIES(FAMILY)                                                                   \
-    FAMILY(moves) FAMILY(gradients) FAMILY(products) FAMILY(elements) FAMILY(windows) FAMILY(norms)
+    FAMILY(moves)                                                                                  \
+    FAMILY(gradients) FAMILY(products) FAMILY(elements) FAMILY(windows) FAMILY(norms) FAMILY(losses)
 
 #define LS_CARD_DECLARE(family) extern const struct ls_card_op ls_card_##family[LS_OP_KINDS];
 LS_CARD_FAMILIES(LS_CARD_DECLARE)

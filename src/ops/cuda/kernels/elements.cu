@@ -405,7 +405,7 @@ __global__ void add_reduction(struct ls_cuda_reduction of, const float *x, doubl
     const double sum = sum_run(of.method, x, of.run, threadIdx.x % LS_CUDA_LANES, true);
     if (threadIdx.x == 0) {
         record[0] += (double)of.coeff * sum;
-        record[1] += (double)of.run;
+        record[1] += of.uncounted ? 0 : (double)of.run;
     }
 }
 

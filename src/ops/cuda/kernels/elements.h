@@ -89,6 +89,7 @@ struct ls_cuda_reduction {
     float coeff, loss_weight;
     int64_t count, run;
     int normalizer; /* -1: 1 */
+    bool uncounted; /* of a loss: record[1] stays as it is */
 };
 int ls_cuda_reduce(cudaStream_t stream, const struct ls_cuda_reduction *of, const float *x,
                    float *y);
