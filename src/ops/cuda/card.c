@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "ops/cuda/kernels/kernels.h"
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
@@ -26,14 +27,43 @@ int ls_card_check(int code, const char *what, struct ls_error *error)
                    cudaGetErrorString((cudaError_t)code));
 }
 
+/* ---- The card of a thread -------------------------------------------------------------------- */
+
+enum { CARDS_MAX = 64 };
+
+int (*ls_card_of_thread)(void) = ls_thread_card;
+
+static _Thread_local int entered; /* CUDA begins every thread on card 0 */
+
+int ls_card_enter(struct ls_error *error)
+{
+    const int card = ls_card_of_thread();
+    if (card < 0 || card == entered)
+        return 0;
+    if (card >= CARDS_MAX)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL, "there is no card %d", card);
+    LS_TRY(ls_card_check(cudaSetDevice(card), "be used", error));
+    entered = card;
+    return 0;
+}
+
 /* ---- Streams --------------------------------------------------------------------------------- */
+
+/* What a thread has of its own on each card. */
+struct own {
+    cudaStream_t stream[CARDS_MAX];
+};
 
 static pthread_key_t own_key;
 static pthread_once_t own_once = PTHREAD_ONCE_INIT;
 
-static void end_own(void *stream)
+static void end_own(void *data)
 {
-    (void)cudaStreamDestroy((cudaStream_t)stream);
+    struct own *own = data;
+    for (int card = 0; card < CARDS_MAX; card++)
+        if (own->stream[card] != NULL)
+            (void)cudaStreamDestroy(own->stream[card]);
+    ls_free(own);
 }
 
 static void make_key(void)
@@ -41,47 +71,64 @@ static void make_key(void)
     (void)pthread_key_create(&own_key, end_own);
 }
 
-cudaStream_t ls_card_own_stream(struct ls_error *error)
+static struct own *own_of_thread(struct ls_error *error)
 {
     (void)pthread_once(&own_once, make_key);
-    cudaStream_t stream = pthread_getspecific(own_key);
-    if (stream != NULL)
-        return stream;
-    int code = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    if (ls_card_check(code, "make a stream", error) != 0)
-        return NULL;
-    if (pthread_setspecific(own_key, stream) != 0) {
-        (void)cudaStreamDestroy(stream);
+    struct own *own = pthread_getspecific(own_key);
+    if (own != NULL)
+        return own;
+    own = ls_alloc(1, sizeof *own);
+    if (own == NULL || pthread_setspecific(own_key, own) != 0) {
+        ls_free(own);
         ls_fail_memory(error, "a stream");
         return NULL;
     }
-    return stream;
+    return own;
+}
+
+cudaStream_t ls_card_own_stream(struct ls_error *error)
+{
+    struct own *own = own_of_thread(error);
+    if (own == NULL || ls_card_enter(error) != 0)
+        return NULL;
+    cudaStream_t *stream = &own->stream[entered];
+    if (*stream == NULL) {
+        int code = cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking);
+        if (ls_card_check(code, "make a stream", error) != 0)
+            *stream = NULL;
+    }
+    return *stream;
 }
 
 void ls_card_end_thread(void)
 {
     (void)pthread_once(&own_once, make_key);
-    cudaStream_t stream = pthread_getspecific(own_key);
-    if (stream != NULL && pthread_setspecific(own_key, NULL) == 0)
-        end_own(stream);
+    struct own *own = pthread_getspecific(own_key);
+    if (own != NULL && pthread_setspecific(own_key, NULL) == 0)
+        end_own(own);
 }
 
 int ls_card_finish(int code, const char *what, struct ls_error *error)
 {
-    cudaStream_t stream = pthread_getspecific(own_key);
     LS_TRY(ls_card_check(code, what, error));
+    cudaStream_t stream = ls_card_own_stream(error);
+    if (stream == NULL)
+        return LOCKSTEP_RESOURCE;
     return ls_card_check(cudaStreamSynchronize(stream), what, error);
 }
 
 cudaStream_t ls_card_stream(struct ls_stream *stream, struct ls_error *error)
 {
-    return stream != NULL ? (cudaStream_t)(void *)stream : ls_card_own_stream(error);
+    if (stream == NULL)
+        return ls_card_own_stream(error);
+    return ls_card_enter(error) == 0 ? (cudaStream_t)(void *)stream : NULL;
 }
 
 static int stream_create(struct ls_stream **out, struct ls_error *error)
 {
     cudaStream_t stream = NULL;
     *out = NULL;
+    LS_TRY(ls_card_enter(error));
     LS_TRY(ls_card_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream",
                          error));
     *out = (struct ls_stream *)(void *)stream;
@@ -105,6 +152,7 @@ static int event_create(struct ls_event **out, struct ls_error *error)
 {
     cudaEvent_t event = NULL;
     *out = NULL;
+    LS_TRY(ls_card_enter(error));
     LS_TRY(ls_card_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event",
                          error));
     *out = (struct ls_event *)(void *)event;

@@ -12,6 +12,12 @@
  * LOCKSTEP_RESOURCE, everything else LOCKSTEP_INTERNAL. */
 int ls_card_check(int code, const char *what, struct ls_error *error);
 
+/* The number of the calling thread's card; negative: the first. It is ls_thread_card; a module with
+ * a copy of its own of src/base/ is told another. */
+extern int (*ls_card_of_thread)(void);
+/* What this thread asks of CUDA is asked of its card from now on. */
+int ls_card_enter(struct ls_error *error);
+
 /* The stream of the calling thread, for work that is over when a function returns; NULL after a
  * message. It ends with the thread. */
 cudaStream_t ls_card_own_stream(struct ls_error *error);
