@@ -111,7 +111,9 @@ static bool progress_ask(struct ls_progress_thread *progress_thread)
     struct ls_transport *transport = progress_thread->comm->transport;
     for (int i = 0; i < progress_thread->sent_count && !progress_thread->failed;) {
         struct ls_collective *collective = progress_thread->sent[i];
-        enum ls_transport_result result = transport->calls->test(transport, &collective->op);
+        enum ls_transport_result result = collective->test != NULL
+                                              ? collective->test(collective, transport)
+                                              : transport->calls->test(transport, &collective->op);
         if (result == LS_TRANSPORT_RUNNING) {
             i++;
             continue;
@@ -242,6 +244,21 @@ void ls_progress_thread_stop(struct ls_progress_thread *progress_thread)
     pthread_cond_destroy(&progress_thread->done);
     pthread_mutex_destroy(&progress_thread->lock);
     ls_free(progress_thread);
+}
+
+void ls_progress_thread_give_up(struct ls_progress_thread *progress_thread)
+{
+    if (progress_thread == NULL)
+        return;
+    pthread_mutex_lock(&progress_thread->lock);
+    progress_thread->failed = true;
+    while (progress_thread->driven) {
+        struct timespec until = progress_soon(1000000);
+        pthread_cond_timedwait(&progress_thread->done, &progress_thread->lock, &until);
+    }
+    progress_thread->head = progress_thread->tail = NULL;
+    progress_thread->sent_count = 0;
+    pthread_mutex_unlock(&progress_thread->lock);
 }
 
 void ls_progress_thread_listen(struct ls_progress_thread *progress_thread, bool on)

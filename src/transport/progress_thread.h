@@ -30,6 +30,10 @@ struct ls_collective {
     /* By the progress thread: starts the operation (see struct ls_transport_calls), 0 or -1. */
     int (*start)(struct ls_collective *collective, struct ls_transport *transport,
                  struct ls_transport_op **op);
+    /* (optional) By the progress thread: what became of it, in place of the transport's `test`. One
+     * that FAILED has said so in transport->failure. */
+    enum ls_transport_result (*test)(struct ls_collective *collective,
+                                     struct ls_transport *transport);
     /* (optional) By the progress thread: uses what arrived. */
     void (*finish)(struct ls_collective *collective);
     void *user;
@@ -48,6 +52,10 @@ int ls_progress_thread_start(struct ls_comm *comm, void (*enter_thread)(void),
                              struct ls_progress_thread **progress_thread, struct ls_error *error);
 /* Nothing may be under way. */
 void ls_progress_thread_stop(struct ls_progress_thread *progress_thread);
+
+/* Other ranks are lost, and what is queued or under way never ends: it is touched no more, and no
+ * collective is started from now on. NULL: no effect. */
+void ls_progress_thread_give_up(struct ls_progress_thread *progress_thread);
 
 /* Exchanges are recorded in this trace (NULL: no longer). Nothing may be under way. */
 void ls_progress_thread_trace(struct ls_progress_thread *progress_thread,
