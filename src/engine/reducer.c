@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "engine/device_exchange.h"
 #include "engine/reducer_factors.h"
 #include "engine/reducer_sums.h"
 #include "engine/store_views.h"
@@ -20,6 +21,7 @@
 struct ls_reducer {
     struct ls_store *store;
     struct ls_comm *comm;
+    struct ls_device_exchange *exchange; /* between devices; NULL: over the hosts' memory */
     struct ls_reducer_sums *sums;
     struct ls_reducer_factors *factors;
     struct ls_collective **order; /* gradients and factors, in order of completion */
@@ -86,6 +88,38 @@ static void reducer_finish_weights(struct ls_collective *collective)
     reducer_note_device(reducer,
                         ls_store_convert_bucket(reducer->store, (int)collective->index, NULL));
 }
+
+/* ---- Weights, between devices ---------------------------------------------------------------- */
+
+static int reducer_start_weights_there(struct ls_collective *collective,
+                                       struct ls_transport *transport, struct ls_transport_op **op)
+{
+    struct ls_reducer *reducer = collective->user;
+    const size_t *cut = reducer->store->shards->buckets[collective->index].cut;
+    const size_t ranks = (size_t)reducer->comm->size, rank = (size_t)reducer->comm->rank;
+    (void)op;
+    atomic_fetch_add_explicit(&reducer->comm->sent[LS_TRAFFIC_WEIGHTS],
+                              (cut[rank + 1] - cut[rank]) * sizeof(uint32_t) * (ranks - 1),
+                              memory_order_relaxed);
+    return ls_device_exchange_gather(reducer->exchange, collective->lane, reducer->flat.device, cut,
+                                     transport);
+}
+
+static enum ls_transport_result reducer_test_weights_there(struct ls_collective *collective,
+                                                           struct ls_transport *transport)
+{
+    const struct ls_reducer *reducer = collective->user;
+    return ls_device_exchange_test(reducer->exchange, collective->lane, transport);
+}
+
+static void reducer_finish_weights_there(struct ls_collective *collective)
+{
+    struct ls_reducer *reducer = collective->user;
+    reducer_note_device(reducer,
+                        ls_store_convert_bucket(reducer->store, (int)collective->index, NULL));
+}
+
+/* ---- Sending and waiting --------------------------------------------------------------------- */
 
 int ls_reducer_send_weights(struct ls_reducer *reducer, struct ls_error *error)
 {
@@ -260,7 +294,7 @@ static void reducer_put_in_order(struct ls_reducer *reducer)
         for (; bucket < reducer->bucket_count; bucket++) {
             if (shards->order[shards->buckets[bucket].last] < weight)
                 break;
-            for (size_t i = 0; i < ls_reducer_sums_chunks(shards, bucket); i++)
+            for (size_t i = 0; i < ls_reducer_sums_count(reducer->sums, bucket); i++)
                 *next++ = ls_reducer_sums_collective(reducer->sums, bucket, i);
         }
         if (!more)
@@ -329,11 +363,48 @@ int ls_reducer_create(struct ls_store *store, struct ls_comm *comm, struct ls_re
     return status;
 }
 
+int ls_reducer_connect(struct ls_reducer *reducer, struct ls_error *error)
+{
+    if (reducer == NULL)
+        return 0;
+    LS_TRY(ls_device_exchange_create(reducer->store->device, reducer->comm, &reducer->exchange,
+                                     error));
+    if (reducer->exchange == NULL)
+        return 0;
+    LS_TRY(ls_reducer_wait_all(reducer, error));
+    ls_reducer_sums_connect(reducer->sums, reducer->exchange);
+    for (size_t b = 0; b < reducer->bucket_count; b++) {
+        reducer->weights[b].start = reducer_start_weights_there;
+        reducer->weights[b].test = reducer_test_weights_there;
+        reducer->weights[b].finish = reducer_finish_weights_there;
+    }
+    if (!reducer->store->device->memory->host_memory)
+        ls_free_aligned(reducer->flat.host);
+    reducer->flat.host = NULL;
+    reducer_put_in_order(reducer);
+    return 0;
+}
+
+/* Whether nothing is queued or under way. */
+static bool reducer_is_idle(const struct ls_reducer *reducer)
+{
+    for (size_t i = 0; i < reducer->order_count; i++)
+        if (!ls_collective_done(reducer->order[i]))
+            return false;
+    for (size_t i = 0; i < reducer->bucket_count; i++)
+        if (!ls_collective_done(&reducer->weights[i]))
+            return false;
+    return true;
+}
+
 void ls_reducer_free(struct ls_reducer *reducer)
 {
     if (reducer == NULL)
         return;
     (void)ls_reducer_wait_all(reducer, NULL);
+    if (!reducer_is_idle(reducer))
+        ls_progress_thread_give_up(reducer->comm->progress_thread);
+    ls_device_exchange_free(reducer->exchange);
     ls_reducer_sums_free(reducer->sums);
     ls_reducer_factors_free(reducer->factors);
     if (!reducer->store->device->memory->host_memory)

@@ -30,6 +30,9 @@ size_t ls_reducer_note_bytes(size_t parameters, size_t rows, size_t factors);
 int ls_reducer_create(struct ls_store *store, struct ls_comm *comm, struct ls_reducer **reducer,
                       struct ls_error *error);
 void ls_reducer_free(struct ls_reducer *reducer);
+/* All ranks call it, with the same device: where each has one of its own, sums and weights are
+ * exchanged between the devices from now on. No bit depends on it. */
+int ls_reducer_connect(struct ls_reducer *reducer, struct ls_error *error);
 
 /* Begins a pass of an update. owner[u] is the rank that runs micro-batch u; NULL: not known before
  * the end of the pass. (Not called for a calibration pass.) */

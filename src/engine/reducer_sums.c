@@ -41,8 +41,9 @@ struct ls_reducer_sums {
     const struct ls_store *store;
     struct ls_comm *comm;
     int workers;
-    struct ls_mirror all;         /* the store's sums, which messages are packed from */
-    struct reduction *reductions; /* by bucket */
+    struct ls_mirror all;                /* the store's sums, which messages are packed from */
+    struct ls_device_exchange *exchange; /* NULL: messages of the hosts; the reducer's */
+    struct reduction *reductions;        /* by bucket */
     size_t reduction_count;
     _Atomic int *left; /* by parameter: contributions still expected here */
     _Atomic bool open; /* `left` is UNKNOWN until ls_reducer_sums_expect */
@@ -148,6 +149,58 @@ static void reducer_sums_finish(struct ls_collective *collective)
         ls_wire_add(all + own, chunk->staging->in + (size_t)from * each, count, sums->wide);
     reducer_sums_note(sums, ls_mirror_write(&sums->all, begin, size, NULL));
     chunk->staging->user = NULL;
+}
+
+/* A whole bucket, between devices: 64 bits each. */
+static int reducer_sums_start_there(struct ls_collective *collective,
+                                    struct ls_transport *transport, struct ls_transport_op **op)
+{
+    struct chunk *chunk = collective->user;
+    struct ls_reducer_sums *sums = chunk->sums;
+    const struct reduction *reduction = chunk->reduction;
+    const size_t *cut = reduction->bucket->cut;
+    const int rank = sums->comm->rank, size = sums->comm->size;
+    const size_t others = cut[size] - cut[0] - (cut[rank + 1] - cut[rank]);
+    (void)op;
+    atomic_fetch_add_explicit(&sums->comm->sent[LS_TRAFFIC_SUMS], others * sizeof(int64_t),
+                              memory_order_relaxed);
+    return ls_device_exchange_reduce(sums->exchange, collective->lane, sums->all.device, cut,
+                                     reduction->events, sums->workers, transport);
+}
+
+static enum ls_transport_result reducer_sums_test_there(struct ls_collective *collective,
+                                                        struct ls_transport *transport)
+{
+    const struct chunk *chunk = collective->user;
+    return ls_device_exchange_test(chunk->sums->exchange, collective->lane, transport);
+}
+
+void ls_reducer_sums_connect(struct ls_reducer_sums *sums, struct ls_device_exchange *exchange)
+{
+    sums->exchange = exchange;
+    for (size_t b = 0; b < sums->reduction_count; b++) {
+        struct reduction *reduction = &sums->reductions[b];
+        reduction->chunk_count = reduction->chunk_count > 0;
+        for (size_t i = 0; i < reduction->chunk_count; i++) {
+            struct ls_collective *collective = &reduction->chunks[i].collective;
+            collective->start = reducer_sums_start_there;
+            collective->test = reducer_sums_test_there;
+            collective->finish = NULL;
+        }
+    }
+    if (!sums->store->device->memory->host_memory)
+        ls_free_aligned(sums->all.host);
+    sums->all.host = NULL;
+    for (int i = 0; i < LS_COLLECTIVES_UNDER_WAY; i++) {
+        ls_free_aligned(sums->staging[i].out);
+        ls_free_aligned(sums->staging[i].in);
+        sums->staging[i] = (struct staging){0};
+    }
+}
+
+size_t ls_reducer_sums_count(const struct ls_reducer_sums *sums, size_t bucket)
+{
+    return sums->reductions[bucket].chunk_count;
 }
 
 struct ls_collective *ls_reducer_sums_collective(struct ls_reducer_sums *sums, size_t bucket,

@@ -5,6 +5,7 @@
 #ifndef LS_ENGINE_REDUCER_SUMS_H
 #define LS_ENGINE_REDUCER_SUMS_H
 
+#include "engine/device_exchange.h"
 #include "engine/store.h"
 #include "transport/progress_thread.h"
 
@@ -18,6 +19,10 @@ size_t ls_reducer_sums_bytes(const struct ls_shards *shards);
 int ls_reducer_sums_create(struct ls_store *store, struct ls_comm *comm,
                            struct ls_reducer_sums **sums, struct ls_error *error);
 void ls_reducer_sums_free(struct ls_reducer_sums *sums);
+/* From now on sums are exchanged between devices, a bucket at a time. Nothing may be under way. */
+void ls_reducer_sums_connect(struct ls_reducer_sums *sums, struct ls_device_exchange *exchange);
+/* Into how many chunks it cuts a bucket now. */
+size_t ls_reducer_sums_count(const struct ls_reducer_sums *sums, size_t bucket);
 /* The collective of a chunk of a bucket. */
 struct ls_collective *ls_reducer_sums_collective(struct ls_reducer_sums *sums, size_t bucket,
                                                  size_t chunk);

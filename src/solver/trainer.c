@@ -13,6 +13,7 @@
 #include "engine/exponents.h"
 #include "engine/figures.h"
 #include "engine/norms.h"
+#include "engine/reducer.h"
 #include "engine/step.h"
 #include "ops/devices.h"
 #include "schema/upgrade.h"
@@ -151,6 +152,8 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
         status = ls_comm_agree(comm, status, error);
     if (status == 0)
         status = ls_ranks_compare(trainer, options, error);
+    if (status == 0)
+        status = ls_reducer_connect(trainer->engine->reducer, error);
     if (status != 0)
         ls_trainer_free(trainer);
     else
