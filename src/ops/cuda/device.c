@@ -219,6 +219,9 @@ const struct ls_device ls_device_cuda = {
     .memory = &ls_card_memory,
     .streams = &ls_card_streams,
     .recordings = &ls_card_recordings,
+#if LS_CUDA_HAS_NCCL
+    .collectives = &ls_card_collectives,
+#endif
     .parameter_from_plain = from_plain,
     .parameter_to_plain = to_plain,
     .converter_new = converter_new,

@@ -50,6 +50,14 @@ cudaError_t give(cudaStream_t stream, const char *name, std::function<cudaError_
 /* Carries out work until `enough` says so. */
 cudaError_t go_until(const char *who, const std::function<bool()> &enough);
 
+/* Whether a card has nothing left to do. */
+bool is_idle(int card);
+
+/* NCCL: what waits for a call that a rank has not made yet, in words; "": nothing does. */
+std::string missing_ranks();
+/* Stops where communicators are left. */
+void end_nccl();
+
 /* Card memory is in reach while one of these lives. */
 struct reach {
     reach();

@@ -162,10 +162,11 @@ cudaError_t cudaFree(void *memory)
     call here("cudaFree");
     if (memory == nullptr)
         return cudaSuccess;
-    cudaError_t status = go_until("cudaFree", nullptr);
-    auto found = live.find((uintptr_t)memory);
-    if (found == live.end())
+    if (live.find((uintptr_t)memory) == live.end())
         stop("cudaFree: %p is no allocation", memory);
+    const int card = live[(uintptr_t)memory].card;
+    cudaError_t status = go_until("cudaFree", [=]() { return is_idle(card); });
+    auto found = live.find((uintptr_t)memory);
     {
         reach now;
         check_borders("some work before cudaFree");

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <unistd.h>
 
 #include "cuda/fake/fake.h"
 #include "cuda/fake/inner.h"
@@ -139,11 +140,43 @@ static cudaError_t carry_out(cudaStream_t stream)
     return status;
 }
 
+bool is_idle(int card)
+{
+    for (cudaStream_t stream : streams)
+        if (stream->card == card && !stream->queue.empty())
+            return false;
+    return true;
+}
+
+/* Carries out one piece of work, if any may go on: work that is asked for goes on meanwhile. */
+static void go_a_step()
+{
+    std::vector<cudaStream_t> ready;
+    for (cudaStream_t stream : streams)
+        if (may_go_on(stream))
+            ready.push_back(stream);
+    if (!ready.empty())
+        (void)carry_out(ready[draw() % ready.size()]);
+}
+
+/* Nothing may go on: the calls of other threads may change that, if ranks exchange. */
+static void wait_for_ranks(const char *who, int turn)
+{
+    constexpr int TURNS = 20000; /* of a millisecond */
+    const std::string missing = missing_ranks();
+    if (missing.empty() || turn > TURNS)
+        stop("%s waits for work that waits for itself, or was never given%s%s", who,
+             missing.empty() ? "" : ": ", missing.c_str());
+    lock.unlock();
+    usleep(1000);
+    lock.lock();
+}
+
 /* Without a condition: until nothing is left. */
 cudaError_t go_until(const char *who, const std::function<bool()> &enough)
 {
     cudaError_t status = cudaSuccess;
-    for (;;) {
+    for (int turn = 0;;) {
         std::vector<cudaStream_t> ready;
         bool waiting = false;
         if (enough && enough())
@@ -155,8 +188,10 @@ cudaError_t go_until(const char *who, const std::function<bool()> &enough)
         }
         if (!waiting && !enough)
             return status;
-        if (ready.empty())
-            stop("%s waits for work that waits for itself, or was never given", who);
+        if (ready.empty()) {
+            wait_for_ranks(who, turn++);
+            continue;
+        }
         const cudaError_t done = carry_out(ready[draw() % ready.size()]);
         status = status != cudaSuccess ? status : done;
     }
@@ -187,6 +222,7 @@ void fake_begin(int count, size_t bytes, uint64_t seed)
 void fake_end(void)
 {
     std::lock_guard<std::recursive_mutex> hold(fake::lock);
+    end_nccl();
     if (!streams.empty() || !events.empty() || graphs != 0)
         stop("%zu streams, %zu events and %ld graphs are left", streams.size(), events.size(),
              graphs);
@@ -272,6 +308,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int card)
     std::snprintf(properties->name, sizeof properties->name, "Fake card");
     properties->major = 9;
     properties->multiProcessorCount = 4;
+    properties->uuid.bytes[0] = (char)(card + 1);
     return cudaSuccess;
 }
 
@@ -431,7 +468,12 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
         stop("cudaEventQuery: an event that there is not");
     if (here.fails)
         return cudaErrorLaunchFailure;
-    return event->latest == nullptr || event->latest->over ? cudaSuccess : cudaErrorNotReady;
+    if (is_broken(event->card))
+        return cudaErrorIllegalAddress;
+    if (event->latest == nullptr || event->latest->over)
+        return cudaSuccess;
+    go_a_step();
+    return cudaErrorNotReady;
 }
 
 /* ---- Graphs ---- */
