@@ -254,7 +254,7 @@ static int give(struct ls_connection *connection, int lane, const struct exchang
                 struct ls_error *error)
 {
     struct exchange *exchange = &connection->lane[lane];
-    const cudaEvent_t over = exchange->over;
+    cudaEvent_t over = exchange->over;
     *exchange = *what;
     exchange->over = over;
     exchange->state = GIVEN;
