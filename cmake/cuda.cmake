@@ -50,6 +50,9 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
     endforeach()
     ls_test(cuda_test_exchange ${CMAKE_SOURCE_DIR}/tests/cuda/test_exchange.c ls_cuda_host
       ls_cuda_fake)
+    ls_test(cuda_test_card_ranks ${CMAKE_SOURCE_DIR}/tests/cuda/test_card_ranks.c ls_trainings
+      ${LS_MODULES} ls_cuda_host ls_cuda_fake)
+    target_link_options(cuda_test_card_ranks PRIVATE -Wl,--wrap=ls_device_find)
     # Mutants (cmake/mutants.cmake): sums leave before the backward pass has added to them; what
     # arrives is used before it is there.
     foreach(name EARLY HASTY)

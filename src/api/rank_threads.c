@@ -68,11 +68,14 @@ static void wait_for_others(struct member *member)
 static void make_call(struct member *member, struct ls_error *error)
 {
     struct ls_rank_threads *threads = member->threads;
+    struct ls_transport *transport = threads->transports[member->rank];
     member->status = threads->call(threads->user, member->rank, error);
     pthread_mutex_lock(&threads->lock);
     threads->busy--;
     pthread_cond_broadcast(&threads->change);
-    if (member->status != 0 && member->status != LOCKSTEP_STOPPED)
+    if (member->status == LOCKSTEP_LOST) /* no other rank may wait for it any longer */
+        transport->calls->abort(transport, member->status);
+    else if (member->status != 0 && member->status != LOCKSTEP_STOPPED)
         wait_for_others(member);
     pthread_mutex_unlock(&threads->lock);
 }

@@ -46,6 +46,8 @@ void ls_engine_free(struct ls_engine *engine)
     ls_work_queue_free(engine->work_queue);
     ls_reducer_free(engine->reducer);
     ls_pages_end(engine->pages);
+    ls_optimizer_free(engine->optimizer);
+    ls_norms_free(engine, engine->norms);
     ls_store_free(engine->store);
     ls_free(engine->parts);
     for (int w = 0; w < engine->workers && engine->streams != NULL; w++)
@@ -53,8 +55,6 @@ void ls_engine_free(struct ls_engine *engine)
             engine->device->streams->free(engine->streams[w]);
     ls_free((void *)engine->streams);
     ls_thread_pool_free(engine->pool);
-    ls_optimizer_free(engine->optimizer);
-    ls_norms_free(engine, engine->norms);
     for (int w = 0; w < engine->workers && engine->arenas != NULL; w++)
         engine->device->memory->free(engine->arenas[w]);
     ls_gather_free(&engine->gather, engine->device->memory);

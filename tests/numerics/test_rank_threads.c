@@ -17,7 +17,7 @@ static struct lockstep_solver *make_solver(void)
         "max_iter: %d snapshot: 2 test_interval: 3 snapshot_best: 'accuracy' iter_size: 2\n"
         "micro_batch: 4 clip_gradients: 2 random_seed: 5 display: 1\n"
         "net_param { %s }\n",
-        END, ls_test_net("rank_threads", NULL));
+        END, ls_test_net("rank_threads", LS_TEST_VALUES({"batch", "20"})));
 }
 
 static int setup(void **state)
@@ -205,7 +205,7 @@ static void what_all_ranks_find_is_told_once(void **state)
     struct lockstep_solver *solver =
         load_solver("base_lr: 1e30 lr_policy: 'fixed' max_iter: 9 micro_batch: 4\n"
                     "net_param { %s }\n",
-                    ls_test_net("rank_threads", NULL));
+                    ls_test_net("rank_threads", LS_TEST_VALUES({"batch", "20"})));
     struct lockstep_error *error = lockstep_error_new();
     struct lockstep_trainer *trainer = create(solver, 3, "wild", NULL, NULL, error);
     assert_int_equal(lockstep_trainer_run(trainer, -1, error), LOCKSTEP_DIVERGED);
