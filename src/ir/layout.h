@@ -3,7 +3,8 @@
  * A layout is an interned constant: two layouts are the same if their pointers are equal. The plain
  * layout is Caffe's order (row-major). Blocked layouts hold the channels (axis 1) in blocks:
  * N, ceil(C / block), spatial..., block; the lanes behind the last channel are zero, and every
- * kernel keeps them zero. Opaque layouts (of parameters) belong to a device.
+ * kernel keeps them zero. Channels-last is N, spatial..., C, of values and of weights (axis 1 is
+ * the last in memory in both). Opaque layouts (of parameters) belong to a device.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_IR_LAYOUT_H
@@ -16,14 +17,15 @@
 
 struct ls_layout {
     const char *name;   /* "plain", "nChw16c", "OIhw16i16o" */
-    int block;          /* channels per block; 1: plain; 0: opaque */
+    int block;          /* channels per block; 1: plain; 0: opaque; -1: channels-last */
     size_t elements;    /* opaque: elements including padding; else 0 */
     const void *detail; /* opaque: what the device needs */
 };
 
 extern const struct ls_layout ls_layout_plain;
-extern const struct ls_layout ls_layout_blocked8;  /* nChw8c, with any number of spatial axes */
-extern const struct ls_layout ls_layout_blocked16; /* nChw16c */
+extern const struct ls_layout ls_layout_blocked8;      /* nChw8c, with any number of spatial axes */
+extern const struct ls_layout ls_layout_blocked16;     /* nChw16c */
+extern const struct ls_layout ls_layout_channels_last; /* nhwc, with any number of spatial axes */
 
 /* For reports: the name with a letter for each axis of a tensor of `rank`, "nCdhw16c" say. */
 const char *ls_layout_name(const struct ls_layout *layout, int rank);

@@ -80,6 +80,8 @@ static void layouts_have_names_and_sizes(void **state)
     assert_int_equal(ls_layout_elements(&ls_layout_blocked16, &image), 2 * 32 * 15);
     assert_int_equal(ls_layout_elements(&ls_layout_blocked16, &vector), 7);
     assert_int_equal(ls_layout_elements(&ls_layout_blocked16, &matrix), 3 * 64);
+    assert_int_equal(ls_layout_elements(&ls_layout_channels_last, &image),
+                     ls_layout_elements(&ls_layout_plain, &image));
     assert_int_equal(ls_layout_elements(&opaque, &matrix), 4096);
     assert_string_equal(ls_layout_name(&ls_layout_plain, 5), "plain");
     assert_string_equal(ls_layout_name(&ls_layout_blocked8, 2), "nC8c");
@@ -88,6 +90,7 @@ static void layouts_have_names_and_sizes(void **state)
     assert_string_equal(ls_layout_name(&ls_layout_blocked16, 4), ls_layout_blocked16.name);
     assert_string_equal(ls_layout_name(&ls_layout_blocked16, 5), "nCdhw16c");
     assert_string_equal(ls_layout_name(&ls_layout_blocked16, 6), "nChw16c");
+    assert_string_equal(ls_layout_name(&ls_layout_channels_last, 5), "ndhwc");
     assert_string_equal(ls_layout_name(&opaque, 5), "OIhw16i16o");
 }
 
