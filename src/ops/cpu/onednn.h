@@ -89,7 +89,7 @@ int ls_layout_of_filters(const struct ls_onednn_tensor *tensor, int block, bool 
                          const struct ls_layout **layout, struct ls_error *error);
 
 /* The layout of a convolution's weights [O, I, 1 to 3 axes] as [O, axes, I]. */
-int ls_layout_channels_last(const struct ls_shape *weights, const struct ls_layout **layout,
+int ls_onednn_channels_last(const struct ls_shape *weights, const struct ls_layout **layout,
                             struct ls_error *error);
 
 /* Windows of convolutions are computed with in 32 bits: larger ones are refused. */

@@ -300,7 +300,7 @@ int ls_layout_of_filters(const struct ls_onednn_tensor *tensor, int block, bool 
     return status;
 }
 
-int ls_layout_channels_last(const struct ls_shape *weights, const struct ls_layout **layout,
+int ls_onednn_channels_last(const struct ls_shape *weights, const struct ls_layout **layout,
                             struct ls_error *error)
 {
     static const dnnl_format_tag_t tags[3] = {dnnl_acb, dnnl_acdb, dnnl_acdeb};

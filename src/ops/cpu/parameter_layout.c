@@ -48,7 +48,7 @@ static bool rounds_channels_last(enum ls_dtype type, const struct ls_layout *fro
 {
     const struct ls_layout *last;
     return type == LS_BF16 && from == &ls_layout_plain && shape->rank >= 3 && shape->rank <= 5 &&
-           ls_layout_channels_last(shape, &last, NULL) == 0 && to == last;
+           ls_onednn_channels_last(shape, &last, NULL) == 0 && to == last;
 }
 
 static int open_converter(struct ls_converter *converter, const struct ls_layout *from,

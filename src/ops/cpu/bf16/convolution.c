@@ -310,8 +310,8 @@ static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct 
     if (ls_primitive_pass(op) == LS_PASS_WEIGHTS && op->bf16)
         return 0;
     if (ls_primitive_pass(op) == LS_PASS_WEIGHTS)
-        return ls_layout_channels_last(&op->output[0]->shape, &result->out[0], error);
-    return ls_layout_channels_last(&op->input[1]->shape, &result->in[1], error);
+        return ls_onednn_channels_last(&op->output[0]->shape, &result->out[0], error);
+    return ls_onednn_channels_last(&op->input[1]->shape, &result->in[1], error);
 }
 
 static size_t product_scratch(const struct ls_bf16_convolution *convolution)
