@@ -96,8 +96,8 @@ static void write_block(const struct ls_sync *sync, const struct entry *entry, i
     }
 }
 
-int ls_plain_merge(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                   int64_t end, float *merged, struct ls_error *error)
+int ls_plain_merge(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows,
+                   int count, int64_t begin, int64_t end, float *merged, struct ls_error *error)
 {
     struct entry stack[LEVELS];
     (void)stream;

@@ -146,7 +146,7 @@ static int exchange_weights(struct rank *rank, struct ls_connection *connection,
 
 static int be_connected(struct rank *rank, struct ls_connection *connection)
 {
-    struct arrays arrays = {NULL};
+    struct arrays arrays = {0};
     int status = make_arrays(&arrays, &rank->error);
     for (int round = 0; round < ROUNDS && status == 0; round++) {
         if (round >= 2 && rank->rank == rank->job->absent) {

@@ -176,8 +176,8 @@ static int converter_run(struct ls_converter *converter, const float *source, vo
     return ls_device_cpu.converter_run(converter, remote_near(source), remote_near(target), error);
 }
 
-static int merge(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                 int64_t end, float *merged, struct ls_error *error)
+static int merge(struct ls_stream *stream, const struct ls_sync *sync, const double *const *rows,
+                 int count, int64_t begin, int64_t end, float *merged, struct ls_error *error)
 {
     REMOTE_MAY_FAIL(REMOTE_MERGE, error);
     const double **there = calloc((size_t)count + 1, sizeof *there);
@@ -185,7 +185,8 @@ static int merge(struct ls_stream *stream, const struct ls_sync *sync, const dou
         abort();
     for (int i = 0; i < count; i++)
         there[i] = remote_near(rows[i]);
-    int status = ls_device_cpu.merge(stream, sync, there, count, begin, end, remote_near(merged), error);
+    int status =
+        ls_device_cpu.merge(stream, sync, there, count, begin, end, remote_near(merged), error);
     free((void *)there);
     return status;
 }

@@ -15,6 +15,19 @@ struct function {
     float (*ours)(float x), (*theirs)(float x);
 };
 
+/* SLEEF's headers give these functions results of the type `const float`. */
+#define THEIRS(name)                                                                               \
+    static float sleef_##name(float x)                                                             \
+    {                                                                                              \
+        return Sleef_cinz_##name##f1_u10purec(x);                                                  \
+    }
+THEIRS(exp)
+THEIRS(log)
+THEIRS(tanh)
+THEIRS(expm1)
+THEIRS(log1p)
+#undef THEIRS
+
 static bool same(float a, float b)
 {
     return (a != a && b != b) || ls_float_bits(a) == ls_float_bits(b);
@@ -31,11 +44,9 @@ static void check(const struct function *function, uint32_t bits)
 static void functions_have_the_bits_of_the_host(void **state)
 {
     static const struct function functions[] = {
-        {"exp", ls_float_exp, Sleef_cinz_expf1_u10purec},
-        {"log", ls_float_log, Sleef_cinz_logf1_u10purec},
-        {"tanh", ls_float_tanh, Sleef_cinz_tanhf1_u10purec},
-        {"expm1", ls_float_expm1, Sleef_cinz_expm1f1_u10purec},
-        {"log1p", ls_float_log1p, Sleef_cinz_log1pf1_u10purec},
+        {"exp", ls_float_exp, sleef_exp},       {"log", ls_float_log, sleef_log},
+        {"tanh", ls_float_tanh, sleef_tanh},    {"expm1", ls_float_expm1, sleef_expm1},
+        {"log1p", ls_float_log1p, sleef_log1p},
     };
     static const uint32_t special[] = {0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000,
                                        0xff800000, 0x7fc00000, 0x00800000, 0x007fffff, 0x00000001,
