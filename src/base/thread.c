@@ -277,6 +277,8 @@ static void *begin(void *argument)
 
 int ls_thread_create(pthread_t *thread, void *(*run)(void *), void *argument)
 {
+    if (card_of_thread < 0) /* there is no card to hand on */
+        return pthread_create(thread, NULL, run, argument);
     struct start *start = ls_alloc(1, sizeof *start);
     if (start == NULL)
         return ENOMEM;
