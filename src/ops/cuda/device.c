@@ -120,6 +120,8 @@ static void make_kernels(void)
                            .bits = of->bits != LS_BITS_UNSAID ? of->bits : LS_BITS_OWN,
                            .name = ls_op_kind_name((enum ls_op_kind)kind),
                            .accepts = of->accepts,
+                           .takes_bf16 = of->takes_bf16,
+                           .layouts = of->layouts,
                            .prepare = prepare,
                            .release = release,
                            .run = run,

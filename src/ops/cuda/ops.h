@@ -17,9 +17,9 @@ struct ls_card_call {
     const float *constants; /* what ls_card_op.constants names; NULL: nothing */
 };
 
-/* How a kind of op is carried out. Values are plain, and fp32 where the op's record says nothing
- * else. An update may be captured as a graph once and replayed for other micro-batches, so what
- * changes with the micro-batch is read on the card, from context->numbers. */
+/* How a kind of op is carried out. An update may be captured as a graph once and replayed for other
+ * micro-batches, so what changes with the micro-batch is read on the card, from context->numbers.
+ */
 struct ls_card_op {
     /* Gives the work to the stream and returns at once: a cudaError_t, 0 where all was taken. It
      * allocates nothing and waits for nothing. */
@@ -27,6 +27,10 @@ struct ls_card_op {
     int (*try_run)(const struct ls_card_call *call); /* the same, with a status and its message */
     size_t (*scratch)(const struct ls_op *op);       /* (optional) bytes */
     bool (*accepts)(const struct ls_op *op);         /* (optional) of a kind, these ops alone */
+    /* (optional) As in struct ls_kernel: the layouts that it wants and writes, and whether it takes
+     * and writes bf16. Without them values are plain, and fp32. */
+    int (*layouts)(const struct ls_op *op, struct ls_op_layouts *layouts, struct ls_error *error);
+    bool (*takes_bf16)(const struct ls_op *op);
     /* (optional) Numbers of the definition, in the host's memory, that kernels read: they are
      * copied to the card once. *count 0: none. */
     const float *(*constants)(const struct ls_op *op, size_t *count);
