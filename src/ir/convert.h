@@ -16,7 +16,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+#include "base/host_device.h"
 #include "ir/dtype.h"
 
 /* A floating-point format of IEEE 754: bits of exponent and fraction, the sign in front of them. */
@@ -24,8 +26,18 @@ struct ls_float_format {
     int exponent, fraction;
 };
 
+/* Bits in front of the first that is set; bits is not 0. */
+LS_HOST_DEVICE int ls_leading_zeros(uint64_t bits)
+{
+#ifdef __CUDA_ARCH__
+    return __clzll((long long)bits);
+#else
+    return __builtin_clzll(bits);
+#endif
+}
+
 /* Binary64 bits of the value that `bits` has in a format; all its values are there. */
-static inline uint64_t ls_float_widen(uint64_t bits, struct ls_float_format format)
+LS_HOST_DEVICE uint64_t ls_float_widen(uint64_t bits, struct ls_float_format format)
 {
     const uint64_t largest = (UINT64_C(1) << format.exponent) - 1;
     const int bias = (1 << (format.exponent - 1)) - 1;
@@ -38,7 +50,7 @@ static inline uint64_t ls_float_widen(uint64_t bits, struct ls_float_format form
     if (exponent == 0 && (fraction == 0 || format.fraction == 52))
         return sign | fraction;
     if (exponent == 0) { /* denormal: its first bit becomes the implicit one */
-        int shift = __builtin_clzll(fraction) - (63 - format.fraction);
+        int shift = ls_leading_zeros(fraction) - (63 - format.fraction);
         fraction = fraction << shift & ((UINT64_C(1) << format.fraction) - 1);
         exponent = 1 - shift;
     }
@@ -46,7 +58,7 @@ static inline uint64_t ls_float_widen(uint64_t bits, struct ls_float_format form
 }
 
 /* The nearest that a format has to binary64 bits. */
-static inline uint64_t ls_float_narrow(uint64_t bits, struct ls_float_format format)
+LS_HOST_DEVICE uint64_t ls_float_narrow(uint64_t bits, struct ls_float_format format)
 {
     const uint64_t infinite = ((UINT64_C(1) << format.exponent) - 1) << format.fraction;
     const int bias = (1 << (format.exponent - 1)) - 1;
@@ -78,7 +90,54 @@ static inline uint64_t ls_float_narrow(uint64_t bits, struct ls_float_format for
 }
 
 /* The format of a floating-point type that ops compute with. */
-struct ls_float_format ls_dtype_format(enum ls_dtype type);
+LS_HOST_DEVICE struct ls_float_format ls_dtype_format(enum ls_dtype type)
+{
+    struct ls_float_format format = {8, 23};
+    switch (type) {
+    case LS_F64:
+        format.exponent = 11;
+        format.fraction = 52;
+        break;
+    case LS_F16:
+        format.exponent = 5;
+        format.fraction = 10;
+        break;
+    case LS_BF16:
+        format.fraction = 7;
+        break;
+    default:
+        break;
+    }
+    return format;
+}
+
+/* Binary64 bits of the value that an element with these bits has: of a floating-point type, or of
+ * I8, U8, I32. A double has every integer of 32 bits. */
+LS_HOST_DEVICE uint64_t ls_dtype_widen(enum ls_dtype type, uint64_t element)
+{
+    const bool integer = type == LS_I8 || type == LS_U8 || type == LS_I32;
+    if (!integer)
+        return ls_float_widen(element, ls_dtype_format(type));
+    const double real = (double)(type == LS_I8   ? (int32_t)(int8_t)(uint8_t)element
+                                 : type == LS_U8 ? (int32_t)(uint8_t)element
+                                                 : (int32_t)(uint32_t)element);
+    uint64_t bits;
+    memcpy(&bits, &real, sizeof bits);
+    return bits;
+}
+
+/* ls_float_narrow from fp32 to bf16, and ls_float_widen back. */
+LS_HOST_DEVICE uint16_t ls_bf16_narrow(uint32_t bits)
+{
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
+}
+
+LS_HOST_DEVICE uint32_t ls_bf16_widen(uint16_t number)
+{
+    const uint32_t bits = (uint32_t)number << 16;
+    return (bits & 0x7fffffff) > 0x7f800000 ? bits | 0x400000 : bits;
+}
 
 /* Whether elements are converted from the one type to the other: between floating-point types, from
  * I8, U8 and I32 to these, and from each type to itself. */

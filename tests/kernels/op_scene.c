@@ -86,19 +86,24 @@ void result_free(struct op_result *result)
     ls_free(result->partial[1]);
 }
 
+/* An element of a value, which is fp32, or of 4 bytes, in Caffe's order. */
+static void scene_convert_element(const struct ls_value *value, float *plain, void *element,
+                                  bool to_plain)
+{
+    const enum ls_dtype type = value->type == LS_BF16 ? LS_BF16 : LS_F32;
+    if (to_plain)
+        ls_dtype_convert(type, element, LS_F32, plain, 1);
+    else
+        ls_dtype_convert(LS_F32, plain, type, element, 1);
+}
+
 /* Between Caffe's order and the value's layout. Elements are of 4 bytes, or bf16, which is fp32 in
- * Caffe's order and lies so. */
+ * Caffe's order. */
 static void scene_convert(const struct ls_device *device, const struct ls_value *value,
-                          float *plain, float *laid_out, bool to_plain)
+                          float *plain, void *laid_out, bool to_plain)
 {
     const struct ls_layout *layout = value->layout;
-    if (value->type == LS_BF16) {
-        assert_ptr_equal(layout, &ls_layout_plain);
-        ls_dtype_convert(to_plain ? LS_BF16 : LS_F32, to_plain ? laid_out : plain,
-                         to_plain ? LS_F32 : LS_BF16, to_plain ? plain : laid_out,
-                         (size_t)ls_shape_size(&value->shape));
-        return;
-    }
+    const size_t size = ls_dtype_size(value->type);
     if (layout->block == 0) {
         assert_int_equal(
             to_plain ? device->parameter_to_plain(layout, &value->shape, laid_out, plain, NULL)
@@ -106,10 +111,10 @@ static void scene_convert(const struct ls_device *device, const struct ls_value 
             0);
         return;
     }
-    for (int64_t i = 0; i < ls_shape_size(&value->shape); i++) {
-        float *there = &laid_out[place_in_layout(layout, &value->shape, i)];
-        memcpy(to_plain ? &plain[i] : there, to_plain ? there : &plain[i], sizeof *plain);
-    }
+    for (int64_t i = 0; i < ls_shape_size(&value->shape); i++)
+        scene_convert_element(
+            value, &plain[i],
+            (unsigned char *)laid_out + place_in_layout(layout, &value->shape, i) * size, to_plain);
 }
 
 /* Memory of the host that holds a value in its layout. */

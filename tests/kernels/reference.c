@@ -13,10 +13,12 @@
 
 size_t place_in_layout(const struct ls_layout *layout, const struct ls_shape *shape, int64_t i)
 {
-    if (layout->block <= 1 || shape->rank < 2)
+    if (layout->block == 0 || layout->block == 1 || shape->rank < 2)
         return (size_t)i;
     int64_t points = ls_shape_count(shape, 2, shape->rank), channels = shape->dim[1];
     int64_t point = i % points, c = i / points % channels, n = i / points / channels;
+    if (layout == &ls_layout_channels_last)
+        return (size_t)((n * points + point) * channels + c);
     int64_t blocks = (channels + layout->block - 1) / layout->block;
     return (size_t)(((n * blocks + c / layout->block) * points + point) * layout->block +
                     c % layout->block);

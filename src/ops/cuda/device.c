@@ -5,12 +5,12 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/text.h"
 #include "device/plain.h"
 #include "ir/layer.h"
 #include "ops/cuda/accumulator.h"
 #include "ops/cuda/contract.h"
+#include "ops/cuda/convert.h"
 #include "ops/cuda/ops.h"
 
 enum { SCRATCH_ALIGNMENT = 256 };
@@ -143,58 +143,6 @@ static bool supports(const struct ls_op *op)
     return ls_kernel_find(kernels(), op) != NULL;
 }
 
-/* ---- Parameters ------------------------------------------------------------------------------ */
-
-static int from_plain(const struct ls_layout *layout, const struct ls_shape *shape,
-                      const float *plain, float *laid_out, struct ls_error *error)
-{
-    (void)layout;
-    return ls_card_memory.write(NULL, laid_out, plain, (size_t)ls_shape_size(shape) * sizeof *plain,
-                                error);
-}
-
-static int to_plain(const struct ls_layout *layout, const struct ls_shape *shape,
-                    const float *laid_out, float *plain, struct ls_error *error)
-{
-    (void)layout;
-    return ls_card_memory.read(NULL, plain, laid_out, (size_t)ls_shape_size(shape) * sizeof *plain,
-                               error);
-}
-
-/* What converts a parameter to what a kernel asks for: so far a copy. */
-struct copier {
-    size_t bytes;
-};
-
-static int converter_new(const struct ls_layout *from, const struct ls_layout *to,
-                         const struct ls_shape *shape, enum ls_dtype type,
-                         struct ls_converter **out, struct ls_error *error)
-{
-    *out = NULL;
-    if (from != to || type != LS_F32)
-        return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                       "a card converts no weights from %s %s to %s %s", from->name,
-                       ls_dtype_name(LS_F32), to->name, ls_dtype_name(type));
-    struct copier *copier = ls_alloc(1, sizeof *copier);
-    if (copier == NULL)
-        return ls_fail_memory(error, "a view of weights");
-    copier->bytes = (size_t)ls_shape_size(shape) * sizeof(float);
-    *out = (struct ls_converter *)(void *)copier;
-    return 0;
-}
-
-static int converter_run(struct ls_converter *converter, const float *source, void *target,
-                         struct ls_error *error)
-{
-    const struct copier *copier = (const void *)converter;
-    return ls_card_memory.copy(NULL, target, source, copier->bytes, error);
-}
-
-static void converter_free(struct ls_converter *converter)
-{
-    ls_free(converter);
-}
-
 /* ---- Environment ----------------------------------------------------------------------------- */
 
 static const char *isa(void)
@@ -224,11 +172,11 @@ const struct ls_device ls_device_cuda = {
 #if LS_CUDA_HAS_NCCL
     .collectives = &ls_card_collectives,
 #endif
-    .parameter_from_plain = from_plain,
-    .parameter_to_plain = to_plain,
-    .converter_new = converter_new,
-    .converter_run = converter_run,
-    .converter_free = converter_free,
+    .parameter_from_plain = ls_card_from_plain,
+    .parameter_to_plain = ls_card_to_plain,
+    .converter_new = ls_card_converter_new,
+    .converter_run = ls_card_converter_run,
+    .converter_free = ls_card_converter_free,
     .merge = ls_card_merge,
     .fill = ls_plain_fill,
     .sums = &ls_card_sums,

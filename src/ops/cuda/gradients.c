@@ -5,6 +5,19 @@
 #include "ops/cuda/kernels/kernels.h"
 #include "ops/cuda/ops.h"
 
+/* A gradient lies as its parameter does, whose layout is settled; the rows of a matrix, and their
+ * numbers, are plain. */
+static int accumulate_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                              struct ls_error *error)
+{
+    (void)error;
+    for (int i = 0; i < op->inputs; i++)
+        layouts->in[i] = &ls_layout_plain;
+    if (op->inputs == 1)
+        layouts->in[0] = op->attr.parameter->layout;
+    return 0;
+}
+
 static int accumulate(const struct ls_card_call *call)
 {
     const struct ls_context *context = call->context;
@@ -41,7 +54,7 @@ static int refuse_plugin(const struct ls_op *op, struct ls_error *error)
 }
 
 const struct ls_card_op ls_card_gradients[LS_OP_KINDS] = {
-    [LS_OP_ACCUMULATE] = {.run = accumulate, .bits = LS_BITS_EXACT},
+    [LS_OP_ACCUMULATE] = {.run = accumulate, .layouts = accumulate_layouts, .bits = LS_BITS_EXACT},
     [LS_OP_RECORD] = {.run = record, .bits = LS_BITS_EXACT},
     [LS_OP_PLUGIN] = {.check = refuse_plugin},
     [LS_OP_PLUGIN_BACKWARD] = {.check = refuse_plugin},
