@@ -30,6 +30,14 @@ static bool is_refused(enum ls_op_kind kind)
     return kind == LS_OP_PLUGIN || kind == LS_OP_PLUGIN_BACKWARD;
 }
 
+/* Kinds that move numbers of any size; in some rounds they have those of 2 bytes. */
+static bool moves_any(enum ls_op_kind kind)
+{
+    return kind == LS_OP_CONCAT || kind == LS_OP_SLICE || kind == LS_OP_TILE ||
+           kind == LS_OP_CROP || kind == LS_OP_CROP_BACKWARD || kind == LS_OP_UPSAMPLE ||
+           kind == LS_OP_UNPOOL || kind == LS_OP_UNPOOL_BACKWARD;
+}
+
 /* Makes the op of a round; false: the device has no kernel for it. */
 static bool make_scene(struct op_scene *scene, enum ls_op_kind kind, int round, bool portable)
 {
@@ -40,8 +48,11 @@ static bool make_scene(struct op_scene *scene, enum ls_op_kind kind, int round, 
         make_portable(scene);
     scene->op.input = scene->in;
     scene->op.output = scene->out;
-    for (int i = 0; i < scene->values; i++)
+    for (int i = 0; i < scene->values; i++) {
         scene->value[i].layout = &ls_layout_plain;
+        if (moves_any(kind) && round % 3 == 2 && scene->value[i].type == LS_F32)
+            scene->value[i].type = LS_BF16;
+    }
     return !is_refused(kind) && ls_kernel_find(ls_device_cuda.kernels(), &scene->op) != NULL;
 }
 

@@ -43,6 +43,7 @@ struct ls_card_op {
 /* By kind; empty where another family has it. A new family is a line here. */
 #define LS_CARD_FAMILIES(FAMILY)                                                                   \
     FAMILY(moves)                                                                                  \
+    FAMILY(shaping)                                                                                \
     FAMILY(gradients) FAMILY(products) FAMILY(elements) FAMILY(windows) FAMILY(norms) FAMILY(losses)
 
 #define LS_CARD_DECLARE(family) extern const struct ls_card_op ls_card_##family[LS_OP_KINDS];
