@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/host_device.h"
+
 struct ls_layer;
 struct ls_parameter;
 
@@ -54,7 +56,7 @@ struct ls_sync {
 enum { LS_SYNC_BLOCK = 16, LS_SYNC_ROW_END = 8 };
 
 /* Channels rounded up. */
-static inline int64_t ls_sync_round(int64_t channels)
+LS_HOST_DEVICE int64_t ls_sync_round(int64_t channels)
 {
     return (channels + LS_SYNC_BLOCK - 1) / LS_SYNC_BLOCK * LS_SYNC_BLOCK;
 }
