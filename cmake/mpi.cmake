@@ -6,10 +6,10 @@ include(GNUInstallDirs)
 set(LOCKSTEP_MPICC "" CACHE STRING
     "MPI's compilers, one for each library to build a module for; empty: those that are found")
 
-# Where launch.c looks for them.
+# Where src/base/module.c looks for them.
 set(modules ${CMAKE_INSTALL_FULL_LIBDIR}/lockstep)
 file(RELATIVE_PATH modules_from_programs ${CMAKE_INSTALL_FULL_BINDIR} ${modules})
-set_source_files_properties(src/transport/launch.c PROPERTIES COMPILE_DEFINITIONS
+set_source_files_properties(src/base/module.c PROPERTIES COMPILE_DEFINITIONS
   "LS_MODULE_FOLDER=\"${modules}\";LS_MODULES_FROM_PROGRAMS=\"${modules_from_programs}\"")
 
 if(LOCKSTEP_FUZZ)

@@ -8,12 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/file.h"
+#include "base/module.h"
 #include "base/text.h"
 
-enum { KINDS_MAX = 3, FOLDERS = 5 };
+enum { KINDS_MAX = 3 };
 
 /* What the environment says. */
 struct launcher {
@@ -66,66 +65,17 @@ static struct launcher launch_find_launcher(void)
     return found;
 }
 
-/* A path without its last part; false where it has none. */
-static bool launch_folder_of(char *path)
-{
-    char *slash = strrchr(path, '/');
-    if (slash != NULL)
-        *slash = '\0';
-    return slash != NULL;
-}
-
-/* Where modules may lie, the index-th launch_folder; false: there is no such. */
-static bool launch_folder(int index, char path[PATH_MAX])
-{
-    char program[PATH_MAX] = "";
-    Dl_info self;
-    (void)!readlink("/proc/self/exe", program, sizeof program - 1);
-    switch (index) {
-    case 0:
-        snprintf(path, PATH_MAX, "%s", program);
-        return launch_folder_of(path);
-    case 1: /* the shared library, in a program that is not ours */
-    case 2:
-        if (dladdr(&open_mpi, &self) == 0 || self.dli_fname == NULL)
-            return false;
-        snprintf(program, PATH_MAX, "%s", self.dli_fname);
-        return launch_folder_of(program) &&
-               snprintf(path, PATH_MAX, "%s%s", program, index == 1 ? "" : "/lockstep") < PATH_MAX;
-    case 3: /* an installed tree, which may have been moved */
-        return launch_folder_of(program) &&
-               snprintf(path, PATH_MAX, "%s/%s", program, LS_MODULES_FROM_PROGRAMS) < PATH_MAX;
-    case 4:
-        snprintf(path, PATH_MAX, "%s", LS_MODULE_FOLDER);
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* The path of a kind's module, if there is one. */
-static bool launch_find_module(const char *kind, char path[PATH_MAX])
-{
-    char directory[PATH_MAX];
-    for (int i = 0; i < FOLDERS; i++)
-        if (launch_folder(i, directory) &&
-            snprintf(path, PATH_MAX, "%s/liblockstep_%s.so", directory, kind) < PATH_MAX &&
-            ls_file_exists(path))
-            return true;
-    return false;
-}
-
 static int launch_fail_without_module(const struct launcher *launcher, struct ls_error *error)
 {
-    struct ls_text names = {0};
-    char directory[PATH_MAX];
+    struct ls_text names = {0}, folders = {0};
     for (int k = 0; launcher->kinds[k] != NULL; k++)
         ls_text_format(&names, "%sliblockstep_%s.so", k > 0 ? " or " : "", launcher->kinds[k]);
-    int status =
-        ls_fail(error, LOCKSTEP_RESOURCE, NULL, install_hint,
-                "%s has started this process as one of several, but %s is neither in %s nor in %s",
-                launcher->name, names.data != NULL ? names.data : "the module for it",
-                launch_folder(0, directory) ? directory : "the program's folder", LS_MODULE_FOLDER);
+    ls_module_tell_folders(&folders);
+    int status = ls_fail(error, LOCKSTEP_RESOURCE, NULL, install_hint,
+                         "%s has started this process as one of several, but %s is %s",
+                         launcher->name, names.data != NULL ? names.data : "the module for it",
+                         folders.data != NULL ? folders.data : "not there");
+    ls_text_free(&folders);
     ls_text_free(&names);
     return status;
 }
@@ -138,13 +88,13 @@ static int launch_choose_module(const struct launcher *launcher, const char *wis
         snprintf(path, PATH_MAX, "%s", wish);
         return 0;
     }
-    if (wish != NULL && !launch_find_module(wish, path))
+    if (wish != NULL && !ls_module_find(wish, path))
         return ls_fail(error, LOCKSTEP_RESOURCE, "LOCKSTEP_MPI", install_hint,
                        "there is no liblockstep_%s.so", wish);
     if (wish != NULL)
         return 0;
     for (int k = 0; launcher->kinds[k] != NULL; k++)
-        if (launch_find_module(launcher->kinds[k], path))
+        if (ls_module_find(launcher->kinds[k], path))
             return 0;
     return launch_fail_without_module(launcher, error);
 }

@@ -7,8 +7,7 @@
  *   PMIX_RANK, SLURM_STEP_NUM_TASKS    srun --mpi=pmix or pmi2            the first that is there
  *   LOCKSTEP_MPI=openmpi|mpich|FILE    any launcher                       that one
  *
- * Modules are looked for beside the program, beside the library that this is in, and in the folder
- * that libraries are installed to.
+ * base/module.h says where modules are looked for.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TRANSPORT_LAUNCH_H
