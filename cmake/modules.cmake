@@ -107,4 +107,19 @@ function(ls_devices)
     endif()
   endforeach()
   ls_module(ops base device ${devices})
+  target_sources(ls_ops PRIVATE ${LS_INTERFACE})
 endfunction()
+
+# What a device that is loaded shares with the program, as a hash (src/device/module.h).
+file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/base/*.h ${CMAKE_SOURCE_DIR}/src/ir/*.h
+     ${CMAKE_SOURCE_DIR}/src/ir/*.def ${CMAKE_SOURCE_DIR}/src/device/*.h
+     ${CMAKE_SOURCE_DIR}/include/lockstep/base.h)
+list(JOIN headers "," list)
+set(LS_INTERFACE ${CMAKE_BINARY_DIR}/generated/device_interface.h)
+add_custom_command(OUTPUT ${LS_INTERFACE}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/generated
+  COMMAND ${CMAKE_COMMAND} -DOUTPUT=${LS_INTERFACE} -DHEADERS=${list}
+          -P ${CMAKE_SOURCE_DIR}/cmake/interface.cmake
+  DEPENDS ${headers} ${CMAKE_SOURCE_DIR}/cmake/interface.cmake VERBATIM)
+unset(headers)
+unset(list)

@@ -2,8 +2,10 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/caller.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
+#include "base/thread.h"
 #include "ops/devices.h"
 
 /* The innermost call that this thread is in; NULL: it is in none (our own tests call the inside).
@@ -15,28 +17,35 @@ static void take_over(struct ls_caller *caller)
     if (caller == NULL)
         return;
     fegetenv(&caller->floats);
-    for (int i = 0; i < ls_device_count; i++)
-        if (ls_devices[i]->take_thread != NULL)
-            caller->threads[i] = ls_devices[i]->take_thread();
+    for (int i = 0; i < LS_DEVICES_MAX; i++) {
+        const struct ls_device *device = ls_device_here(i);
+        const bool takes = device != NULL && device->take_thread != NULL;
+        caller->threads[i] = takes ? device->take_thread() : -1; /* -1: it is loaded later */
+    }
     fesetenv(FE_DFL_ENV); /* all of it: the C library rounds numbers of text by it, too */
-    for (int i = 0; i < ls_device_count; i++)
-        if (ls_devices[i]->enter_thread != NULL)
-            ls_devices[i]->enter_thread();
+    for (int i = 0; i < LS_DEVICES_MAX; i++) {
+        const struct ls_device *device = ls_device_here(i);
+        if (device != NULL && device->enter_thread != NULL)
+            device->enter_thread();
+    }
 }
 
 static void give_back(const struct ls_caller *caller)
 {
     if (caller == NULL)
         return;
-    for (int i = 0; i < ls_device_count; i++)
-        if (ls_devices[i]->give_thread_back != NULL)
-            ls_devices[i]->give_thread_back(caller->threads[i]);
+    for (int i = 0; i < LS_DEVICES_MAX; i++) {
+        const struct ls_device *device = ls_device_here(i);
+        if (device != NULL && device->give_thread_back != NULL)
+            device->give_thread_back(caller->threads[i]);
+    }
     fesetenv(&caller->floats);
 }
 
 void ls_caller_enter(struct ls_caller *caller)
 {
     caller->outer = current;
+    caller->card = ls_thread_card();
     current = caller;
     take_over(caller);
 }
@@ -44,6 +53,7 @@ void ls_caller_enter(struct ls_caller *caller)
 void ls_caller_leave(struct ls_caller *caller)
 {
     give_back(caller);
+    ls_thread_set_card(caller->card);
     current = caller->outer;
 }
 

@@ -3,7 +3,8 @@
  * Rounding, traps on floating-point exceptions, whether denormals are flushed, and the number of
  * OpenMP's threads are properties of a thread. Every function of the public interface that
  * computes puts its own in place and gives back what it found; callbacks see what their program
- * has set, and may set something else.
+ * has set, and may set something else. The card that the thread works with (base/thread.h) is
+ * given back, too: a function sets that of the object that it is called for.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_API_CALLER_H
@@ -17,6 +18,7 @@
 struct ls_caller {
     fenv_t floats;
     int threads[LS_DEVICES_MAX]; /* what each device wants back */
+    int card;                    /* ls_thread_card was it */
     struct ls_caller *outer;     /* of a call within a callback */
 };
 

@@ -80,11 +80,6 @@ char *ls_copy_bytes(const void *bytes, size_t length)
     return copy;
 }
 
-char *ls_copy_string(const char *text)
-{
-    return text != NULL ? ls_copy_bytes(text, strlen(text)) : NULL;
-}
-
 void ls_free(void *memory)
 {
     free(memory);
@@ -174,11 +169,6 @@ bool ls_memory_is_there(size_t bytes)
     return memory != NULL;
 }
 
-bool ls_multiply(int64_t a, int64_t b, int64_t *product)
-{
-    return a >= 0 && b >= 0 && !__builtin_mul_overflow(a, b, product);
-}
-
 uint64_t ls_allocations(void)
 {
     return atomic_load_explicit(&allocations, memory_order_relaxed);
@@ -193,25 +183,4 @@ void ls_fail_allocations_after(long n)
 {
     uint64_t from = n < 0 ? UINT64_MAX : ls_allocations() + (uint64_t)n;
     atomic_store_explicit(&fail_from, from, memory_order_relaxed);
-}
-
-bool ls_grow(void **items, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return true;
-    size_t wanted = *capacity < 8 ? 8 : *capacity;
-    while (wanted <= count) {
-        if (__builtin_mul_overflow(wanted, (size_t)2, &wanted))
-            return false;
-    }
-    /* The caller's pointer has another type than void *: read and write it as bytes, which is
-     * what the aliasing rules allow. */
-    void *old;
-    memcpy(&old, items, sizeof old);
-    void *grown = ls_resize(old, wanted, size);
-    if (grown == NULL)
-        return false;
-    memcpy(items, &grown, sizeof grown);
-    *capacity = wanted;
-    return true;
 }

@@ -6,6 +6,7 @@
 #define LS_DEVICE_DEVICE_H
 
 #include "device/accumulator.h"
+#include "device/cards.h"
 #include "device/collectives.h"
 #include "device/exact.h"
 #include "device/factors.h"
@@ -47,6 +48,7 @@ struct ls_device {
     const struct ls_device_recordings *recordings; /* (optional) */
     /* (optional) For ranks with a device each; without it they exchange over the host's memory. */
     const struct ls_device_collectives *collectives;
+    const struct ls_device_cards *cards; /* (optional) Where there may be several. */
     /* Converts a parameter between Caffe's order, in the host's memory, and its layout. */
     int (*parameter_from_plain)(const struct ls_layout *layout, const struct ls_shape *shape,
                                 const float *plain, float *laid_out, struct ls_error *error);

@@ -7,6 +7,12 @@ const struct ls_layout ls_layout_blocked8 = {.name = "nChw8c", .block = 8};
 const struct ls_layout ls_layout_blocked16 = {.name = "nChw16c", .block = 16};
 const struct ls_layout ls_layout_channels_last = {.name = "nhwc", .block = -1};
 
+const struct ls_layouts ls_layouts_here = {.plain = &ls_layout_plain,
+                                           .blocked8 = &ls_layout_blocked8,
+                                           .blocked16 = &ls_layout_blocked16,
+                                           .channels_last = &ls_layout_channels_last};
+const struct ls_layouts *ls_layouts = &ls_layouts_here;
+
 const char *ls_layout_name(const struct ls_layout *layout, int rank)
 {
     static const char *const names[3][4] = {{"nC8c", "nCw8c", "nChw8c", "nCdhw8c"},

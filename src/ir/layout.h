@@ -27,6 +27,22 @@ extern const struct ls_layout ls_layout_blocked8;      /* nChw8c, with any numbe
 extern const struct ls_layout ls_layout_blocked16;     /* nChw16c */
 extern const struct ls_layout ls_layout_channels_last; /* nhwc, with any number of spatial axes */
 
+/* The four above. A device that is loaded (device/module.h) has a copy of this folder, but its
+ * layouts must be those of the program that loads it: what is compiled with LS_LAYOUTS_OF_PROGRAM
+ * means these by the names above. They are no constants there: no static array can hold one. */
+struct ls_layouts {
+    const struct ls_layout *plain, *blocked8, *blocked16, *channels_last;
+};
+extern const struct ls_layouts ls_layouts_here;
+extern const struct ls_layouts *ls_layouts; /* &ls_layouts_here until a device is loaded */
+
+#ifdef LS_LAYOUTS_OF_PROGRAM
+#define ls_layout_plain         (*ls_layouts->plain)
+#define ls_layout_blocked8      (*ls_layouts->blocked8)
+#define ls_layout_blocked16     (*ls_layouts->blocked16)
+#define ls_layout_channels_last (*ls_layouts->channels_last)
+#endif
+
 /* For reports: the name with a letter for each axis of a tensor of `rank`, "nCdhw16c" say. */
 const char *ls_layout_name(const struct ls_layout *layout, int rank);
 

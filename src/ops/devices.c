@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "ops/loaded.h"
 
 /* A new device is a folder src/ops/NAME with its ls_device_NAME, and a line here. The first one
- * computes where none is asked for. */
+ * computes where none is asked for. That of src/ops/cuda is loaded (ops/loaded.h). */
 #define DEVICE_TABLE(DEVICE)                                                                       \
     DEVICE(cpu)                                                                                    \
     DEVICE(reference)
@@ -17,11 +18,25 @@
 DEVICE_TABLE(DEVICE_DECLARE)
 const struct ls_device *const ls_devices[] = {DEVICE_TABLE(DEVICE_ENTRY)};
 const int ls_device_count = sizeof ls_devices / sizeof *ls_devices;
-_Static_assert(sizeof ls_devices / sizeof *ls_devices <= LS_DEVICES_MAX, "callers have room");
+_Static_assert(sizeof ls_devices / sizeof *ls_devices < LS_DEVICES_MAX, "callers have room");
+
+const struct ls_device *ls_device_here(int index)
+{
+    return index < ls_device_count    ? ls_devices[index]
+           : index == ls_device_count ? ls_device_loaded()
+                                      : NULL;
+}
 
 const struct ls_device *ls_device_default(void)
 {
     return ls_devices[0];
+}
+
+/* "cuda:0,1" names the device and its cards. */
+static bool is_name(const char *name, const char *device)
+{
+    const size_t length = strcspn(name, ":");
+    return strlen(device) == length && strncmp(name, device, length) == 0;
 }
 
 int ls_device_find(const char *name, const struct ls_device **device, struct ls_error *error)
@@ -36,9 +51,15 @@ int ls_device_find(const char *name, const struct ls_device **device, struct ls_
         snprintf(list + length, sizeof list - length, "%s%s",
                  i > 0 ? ", " : "there are: ", ls_devices[i]->name);
     }
-    return name == NULL
-               ? 0
-               : ls_fail(error, LOCKSTEP_USAGE, NULL, list, "there is no device '%s'", name);
+    if (name == NULL)
+        return 0;
+    if (is_name(name, ls_loaded_device_name)) {
+        LS_TRY(ls_device_load(device, error));
+        return ls_device_check(*device, error);
+    }
+    size_t length = strlen(list);
+    snprintf(list + length, sizeof list - length, ", %s", ls_loaded_device_name);
+    return ls_fail(error, LOCKSTEP_USAGE, NULL, list, "there is no device '%s'", name);
 }
 
 int ls_device_check(const struct ls_device *device, struct ls_error *error)
