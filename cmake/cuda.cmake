@@ -1,12 +1,58 @@
-# The device of NVIDIA's cards. What its kernels compute is tested on the CPU, for which a C++
-# compiler is enough; what calls CUDA needs the toolkit's headers, and is tested with a fake runtime.
+# The device of NVIDIA's cards: a module, liblockstep_cuda.so, that the program loads when it is asked
+# for. What its kernels compute is tested on the CPU, for which a C++ compiler is enough; what calls CUDA
+# needs the toolkit's headers, and is tested with a fake runtime, in a module of the same host code that
+# stands in for it.
 include(CheckLanguage)
+set(LOCKSTEP_CUDA AUTO CACHE STRING "The device of NVIDIA's cards: AUTO (where its toolkit is), ON, OFF")
+set_property(CACHE LOCKSTEP_CUDA PROPERTY STRINGS AUTO ON OFF)
 check_language(CXX)
-find_package(CUDAToolkit QUIET)
-find_path(LS_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${NCCL_ROOT}/include)
 if(CMAKE_CXX_COMPILER)
   enable_language(CXX)
 endif()
+
+# ---- What is there ----------------------------------------------------------------------------------
+
+# Tells what keeps the module from being built.
+function(ls_cuda_lacks text)
+  if(LOCKSTEP_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "LOCKSTEP_CUDA is ON, but ${text}")
+  endif()
+  message(STATUS "The device of NVIDIA's cards is left out: ${text}")
+endfunction()
+
+# ls_cuda_library(NAME HEADER LIBRARY): LS_<NAME>_INCLUDE and LS_<NAME>_LIBRARY, in the toolkit's places,
+# in Debian's, and where <NAME>_ROOT points; LS_CUDA_HAS_<NAME> is true where both are there.
+function(ls_cuda_library name header library)
+  file(GLOB toolkits /usr/local/cuda /usr/local/cuda-*)
+  list(TRANSFORM toolkits APPEND /include OUTPUT_VARIABLE includes)
+  list(TRANSFORM toolkits APPEND /lib64 OUTPUT_VARIABLE folders)
+  find_path(LS_${name}_INCLUDE ${header} HINTS ${${name}_ROOT}/include ${CUDAToolkit_INCLUDE_DIRS}
+            PATHS ${includes})
+  find_library(LS_${name}_LIBRARY ${library} HINTS ${${name}_ROOT}/lib ${CUDAToolkit_LIBRARY_DIR}
+               PATHS ${folders})
+  set(found FALSE)
+  if(LS_${name}_INCLUDE AND LS_${name}_LIBRARY)
+    set(found TRUE)
+  endif()
+  set(LS_CUDA_HAS_${name} ${found} PARENT_SCOPE)
+endfunction()
+
+if(NOT LOCKSTEP_CUDA STREQUAL "OFF")
+  find_package(CUDAToolkit QUIET)
+  ls_cuda_library(CUDNN cudnn.h cudnn)
+  ls_cuda_library(CUBLASLT cublasLt.h cublasLt)
+  ls_cuda_library(NCCL nccl.h nccl)
+  if(LS_CUDA_HAS_CUDNN) # version 9 is the first with the graph API that is used
+    file(STRINGS ${LS_CUDNN_INCLUDE}/cudnn_version.h version REGEX "define CUDNN_MAJOR")
+    if(NOT version MATCHES "([0-9]+)$" OR CMAKE_MATCH_1 LESS 9)
+      message(STATUS "cuDNN in ${LS_CUDNN_INCLUDE} is older than version 9, and not used")
+      set(LS_CUDA_HAS_CUDNN FALSE)
+    endif()
+  endif()
+endif()
+set(LS_CUDA_LIBRARIES CUDNN CUBLASLT NCCL)
+
+# ---- Kernels on the CPU -----------------------------------------------------------------------------
 
 file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/cuda/kernels/*.cu)
 # ls_stand_in(NAME SOURCES...): C++ of the tests.
@@ -33,21 +79,28 @@ if(CMAKE_CXX_COMPILER)
     ls_cuda_immediate)
 endif()
 
+# ---- The host's code, and the fake that it is tested with ---------------------------------------------
+
 if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
   file(GLOB host CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/cuda/*.c)
-  if(NOT LS_NCCL_INCLUDE) # cards exchange over the host's memory
+  if(NOT LS_CUDA_HAS_NCCL) # cards exchange over the host's memory
     list(FILTER host EXCLUDE REGEX "/nccl\\.c$")
   endif()
   add_library(ls_cuda_host STATIC ${host})
   target_link_libraries(ls_cuda_host PUBLIC ls_device)
   target_include_directories(ls_cuda_host SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+  target_compile_definitions(ls_cuda_host PRIVATE LS_LAYOUTS_OF_PROGRAM) # ir/layout.h
   file(GLOB fake CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cuda/fake/*.cc)
   ls_stand_in(ls_cuda_fake ${fake})
-  if(LS_NCCL_INCLUDE)
-    foreach(target ls_cuda_host ls_cuda_fake)
-      target_compile_definitions(${target} PUBLIC LS_CUDA_HAS_NCCL=1)
-      target_include_directories(${target} SYSTEM PUBLIC ${LS_NCCL_INCLUDE})
-    endforeach()
+  foreach(library ${LS_CUDA_LIBRARIES})
+    if(LS_CUDA_HAS_${library})
+      foreach(target ls_cuda_host ls_cuda_fake)
+        target_compile_definitions(${target} PUBLIC LS_CUDA_HAS_${library}=1)
+        target_include_directories(${target} SYSTEM PUBLIC ${LS_${library}_INCLUDE})
+      endforeach()
+    endif()
+  endforeach()
+  if(LS_CUDA_HAS_NCCL)
     ls_test(cuda_test_exchange ${CMAKE_SOURCE_DIR}/tests/cuda/test_exchange.c ls_cuda_host
       ls_cuda_fake)
     ls_test(cuda_test_card_ranks ${CMAKE_SOURCE_DIR}/tests/cuda/test_card_ranks.c ls_trainings
@@ -71,6 +124,99 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
     ls_cuda_fake)
 endif()
 
-add_test(NAME cuda_nvcc COMMAND bash ${CMAKE_SOURCE_DIR}/tests/cuda/nvcc.sh)
-set_tests_properties(cuda_nvcc PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
-  ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+# ---- The module -------------------------------------------------------------------------------------
+
+# ls_cuda_module(TARGET SOURCES...): its one function is all that others see of it, and its own copies of
+# src/base, src/ir and src/device are hidden (src/device/module.h).
+function(ls_cuda_module name)
+  add_library(${name} MODULE ${CMAKE_SOURCE_DIR}/src/ops/cuda/module/module.c ${LS_INTERFACE} ${ARGN})
+  target_link_options(${name} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--as-needed)
+  if(NOT LOCKSTEP_SANITIZE)
+    target_link_options(${name} PRIVATE -Wl,--no-undefined)
+  endif()
+  target_link_libraries(${name} PRIVATE ls_cuda_host)
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME lockstep_cuda)
+endfunction()
+
+# The kernels as objects, by nvcc itself, so that this needs no more of CMake than a C++ compiler. The
+# flags are part of the numbers: no contraction, denormals flushed, divisions and roots rounded rightly.
+# There is code for sm_80 (which sm_86 and sm_89 run, too) and sm_90, and PTX for what comes after.
+function(ls_cuda_kernels variable)
+  set(objects "")
+  foreach(kernel ${kernels})
+    get_filename_component(stem ${kernel} NAME_WE)
+    set(object ${CMAKE_BINARY_DIR}/cuda/${stem}.o)
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${CUDAToolkit_NVCC_EXECUTABLE} -c -std=c++17
+              -ccbin=${CMAKE_CXX_COMPILER} -gencode arch=compute_80,code=sm_80
+              -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90
+              -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include
+              -fmad=false -ftz=true -prec-div=true -prec-sqrt=true --Werror all-warnings
+              -Xcompiler=-O2,-fPIC,-fvisibility=hidden,-Wall,-Wextra
+              -MD -MF ${object}.d -o ${object} ${kernel}
+      DEPENDS ${kernel} DEPFILE ${object}.d VERBATIM COMMENT "Building CUDA object cuda/${stem}.o")
+    list(APPEND objects ${object})
+  endforeach()
+  set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  set(${variable} ${objects} PARENT_SCOPE)
+endfunction()
+
+set(LS_CUDA_BUILDS FALSE)
+if(LOCKSTEP_CUDA STREQUAL "OFF")
+  # as was said
+elseif(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
+  ls_cuda_lacks("CUDA's toolkit (nvcc and its headers) was not found: CUDAToolkit_ROOT says where it is")
+elseif(NOT CMAKE_CXX_COMPILER)
+  ls_cuda_lacks("there is no C++ compiler, which nvcc needs")
+elseif(NOT TARGET CUDA::cudart_static)
+  ls_cuda_lacks("the toolkit in ${CUDAToolkit_LIBRARY_DIR} has no libcudart_static.a")
+elseif(LOCKSTEP_CUDA STREQUAL "AUTO" AND (LOCKSTEP_SANITIZE OR LOCKSTEP_FUZZ OR LOCKSTEP_WERROR))
+  ls_cuda_lacks("builds for checks do without it")
+else()
+  set(LS_CUDA_BUILDS TRUE)
+endif()
+
+if(LS_CUDA_BUILDS)
+  ls_cuda_kernels(objects)
+  ls_cuda_module(lockstep_cuda ${objects})
+  # The static runtime: the module needs no libcudart.so of one version, finds the driver by itself when
+  # it runs, and says what is wrong with it where it is missing or old.
+  target_link_libraries(lockstep_cuda PRIVATE CUDA::cudart_static)
+  set(has "")
+  foreach(library ${LS_CUDA_LIBRARIES})
+    if(LS_CUDA_HAS_${library})
+      target_link_libraries(lockstep_cuda PRIVATE ${LS_${library}_LIBRARY})
+      string(APPEND has ", ${library}")
+    endif()
+  endforeach()
+  set_target_properties(lockstep_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
+                        INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep COMPONENT cuda)
+  message(STATUS "Building the device of NVIDIA's cards with CUDA ${CUDAToolkit_VERSION}${has}")
+  add_test(NAME cuda_module COMMAND bash ${CMAKE_SOURCE_DIR}/tests/cuda/module.sh)
+elseif(NOT LOCKSTEP_CUDA STREQUAL "OFF")
+  add_test(NAME cuda_nvcc COMMAND bash ${CMAKE_SOURCE_DIR}/tests/cuda/nvcc.sh)
+endif()
+foreach(test cuda_module cuda_nvcc)
+  if(TEST ${test})
+    set_tests_properties(${test} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
+      ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+  endif()
+endforeach()
+
+# The stand-in, and scripts that run the whole program on it.
+if(TARGET ls_cuda_host AND TARGET lockstep_program)
+  ls_stand_in(ls_cuda_begin ${CMAKE_SOURCE_DIR}/tests/cuda/standin.cc)
+  ls_cuda_module(ls_cuda_standin $<TARGET_OBJECTS:ls_cuda_begin>)
+  target_link_libraries(ls_cuda_standin PRIVATE ls_cuda_fake)
+  set(folder ${CMAKE_BINARY_DIR}/tests/standin)
+  set_target_properties(ls_cuda_standin PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${folder})
+  file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cuda/*.sh)
+  list(FILTER scripts EXCLUDE REGEX "/(nvcc|module)\\.sh$")
+  foreach(script ${scripts})
+    get_filename_component(stem ${script} NAME_WE)
+    add_test(NAME cuda_${stem} COMMAND bash ${script})
+    set_tests_properties(cuda_${stem} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
+      ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_CUDA_MODULE=${folder}/liblockstep_cuda.so")
+  endforeach()
+endif()

@@ -47,6 +47,23 @@ int ls_card_enter(struct ls_error *error)
     return 0;
 }
 
+int ls_card_take_thread(void)
+{
+    int card = -1;
+    if (cudaGetDevice(&card) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return -1;
+    }
+    entered = card;
+    return card;
+}
+
+void ls_card_give_thread_back(int card)
+{
+    if (card >= 0 && card != entered && cudaSetDevice(card) == cudaSuccess)
+        entered = card;
+}
+
 /* ---- Streams --------------------------------------------------------------------------------- */
 
 /* What a thread has of its own on each card. */

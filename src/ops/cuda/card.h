@@ -18,6 +18,11 @@ extern int (*ls_card_of_thread)(void);
 /* What this thread asks of CUDA is asked of its card from now on. */
 int ls_card_enter(struct ls_error *error);
 
+/* Around what a library's caller asks for on a thread of its own, which may use CUDA itself: that
+ * thread's card, negative where there is none, and that card again. */
+int ls_card_take_thread(void);
+void ls_card_give_thread_back(int card);
+
 /* The stream of the calling thread, for work that is over when a function returns; NULL after a
  * message. It ends with the thread. */
 cudaStream_t ls_card_own_stream(struct ls_error *error);

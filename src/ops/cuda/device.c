@@ -172,6 +172,7 @@ const struct ls_device ls_device_cuda = {
 #if LS_CUDA_HAS_NCCL
     .collectives = &ls_card_collectives,
 #endif
+    .cards = &ls_card_cards,
     .parameter_from_plain = ls_card_from_plain,
     .parameter_to_plain = ls_card_to_plain,
     .converter_new = ls_card_converter_new,
@@ -186,5 +187,7 @@ const struct ls_device ls_device_cuda = {
     .update = ls_card_update,
     .update_from_sums = ls_card_update_from_sums,
     .clear_masked = ls_card_clear_masked,
+    .take_thread = ls_card_take_thread,
+    .give_thread_back = ls_card_give_thread_back,
     .environment = &environment,
 };

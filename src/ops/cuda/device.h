@@ -6,6 +6,8 @@
 
 extern const struct ls_device ls_device_cuda;
 
+extern const struct ls_device_cards ls_card_cards;
+
 #if LS_CUDA_HAS_NCCL
 extern const struct ls_device_collectives ls_card_collectives;
 #endif

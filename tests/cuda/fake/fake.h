@@ -38,6 +38,13 @@ size_t fake_bytes(void);
 /* The card stops: all that is given to it or waited for fails from now on, as after an illegal
  * address. */
 void fake_break_card(int card);
+/* The same once it was given so many more pieces of work. */
+void fake_break_card_after(int card, long pieces);
+/* CUDA's version that the driver knows, as 11040; 0: that of the runtime. An older one finds no
+ * cards. */
+void fake_set_driver(int version);
+/* The card is of a kind for which there is no code. */
+void fake_set_old(int card);
 
 #ifdef __cplusplus
 }

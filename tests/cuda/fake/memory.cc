@@ -116,6 +116,11 @@ void begin_memory(int cards, size_t bytes)
     most = bytes;
 }
 
+size_t memory_of_card()
+{
+    return most;
+}
+
 static cudaError_t allocate(void **out, size_t bytes)
 {
     const size_t card = (size_t)current_card(), room = (bytes + 255) / 256 * 256;

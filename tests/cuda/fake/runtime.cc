@@ -47,6 +47,9 @@ thread_local cudaError_t last_error;
 uint64_t order, numbers;
 long overtaken;
 std::vector<bool> broken;
+std::vector<long> lives; /* pieces of work until a card breaks; negative: it does not */
+int driver;              /* 0: as new as the runtime */
+int old_card = -1;
 std::set<cudaStream_t> streams;
 std::set<cudaEvent_t> events;
 long graphs;
@@ -110,6 +113,8 @@ cudaError_t give(cudaStream_t stream, const char *name, std::function<cudaError_
                  std::shared_ptr<mark> after)
 {
     check(name, stream);
+    if (lives[(size_t)stream->card] >= 0 && lives[(size_t)stream->card]-- == 0)
+        broken[(size_t)stream->card] = true;
     if (is_broken(stream->card))
         return cudaErrorIllegalAddress;
     work piece = {name, std::move(run), std::move(after), numbers++};
@@ -208,6 +213,8 @@ void fake_begin(int count, size_t bytes, uint64_t seed)
     std::lock_guard<std::recursive_mutex> hold(fake::lock);
     cards = count;
     broken.assign((size_t)count, false);
+    lives.assign((size_t)count, -1);
+    old_card = -1;
     begin_memory(count, bytes);
     order = seed;
     numbers = 0;
@@ -259,6 +266,26 @@ void fake_break_card(int card)
     broken[(size_t)card] = true;
 }
 
+void fake_break_card_after(int card, long pieces)
+{
+    std::lock_guard<std::recursive_mutex> hold(fake::lock);
+    if (card < 0 || card >= cards)
+        stop("there is no card %d to be broken", card);
+    lives[(size_t)card] = pieces;
+}
+
+void fake_set_driver(int version)
+{
+    std::lock_guard<std::recursive_mutex> hold(fake::lock);
+    driver = version;
+}
+
+void fake_set_old(int card)
+{
+    std::lock_guard<std::recursive_mutex> hold(fake::lock);
+    old_card = card;
+}
+
 /* ---- Kernels ---- */
 
 int ls_grid_launch(const char *name, ls_grid_size grid, ls_grid_size block, cudaStream_t stream,
@@ -279,8 +306,11 @@ int ls_grid_launch(const char *name, ls_grid_size grid, ls_grid_size block, cuda
 cudaError_t cudaGetDeviceCount(int *count)
 {
     call here("cudaGetDeviceCount");
-    *count = cards;
-    return here.fails ? cudaErrorInsufficientDriver : cards == 0 ? cudaErrorNoDevice : cudaSuccess;
+    const bool late = driver > 0 && driver < CUDART_VERSION;
+    *count = late ? 0 : cards;
+    return here.fails || late ? cudaErrorInsufficientDriver
+           : cards == 0       ? cudaErrorNoDevice
+                              : cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int card)
@@ -306,7 +336,9 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int card)
         return cudaErrorInvalidDevice;
     std::memset(properties, 0, sizeof *properties);
     std::snprintf(properties->name, sizeof properties->name, "Fake card");
-    properties->major = 9;
+    properties->major = card == old_card ? 7 : 9;
+    properties->minor = card == old_card ? 5 : 0;
+    properties->totalGlobalMem = memory_of_card();
     properties->multiProcessorCount = 4;
     properties->uuid.bytes[0] = (char)(card + 1);
     return cudaSuccess;
@@ -315,7 +347,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int card)
 cudaError_t cudaDriverGetVersion(int *version)
 {
     call here("cudaDriverGetVersion");
-    *version = CUDART_VERSION;
+    *version = driver > 0 ? driver : cards > 0 ? CUDART_VERSION : 0;
     return here.fails ? cudaErrorUnknown : cudaSuccess;
 }
 
