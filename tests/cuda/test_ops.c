@@ -1,14 +1,18 @@
 /* Every kind of op that the cards' device has a kernel for, on random shapes, on the fake of CUDA's
  * runtime: what the reference device gives, to the bit where nothing is rounded, else within
- * rounding; in portable nets to the bit, but for kinds that are named below.
- * SPDX-License-Identifier: BSD-2-Clause */
+ * rounding; in portable nets to the bit, but for kinds that are named below. Values in
+ * channels-last give the bits of plain ones, and values in bf16 those of fp32, rounded once, in
+ * both layouts. SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 
 #include "cuda/fake/fake.h"
+#include "ir/op_type.h"
+#include "kernels/op_bf16.h"
 #include "kernels/op_compare.h"
 #include "kernels/op_makers.h"
 #include "ops/cuda/card.h"
 #include "ops/cuda/device.h"
+#include "ops/cuda/ops.h"
 
 enum { ROUNDS = 12, MANY = 100, CARD_BYTES = 1 << 28 };
 
@@ -58,26 +62,95 @@ static bool make_scene(struct op_scene *scene, enum ls_op_kind kind, int round, 
 
 static int covered;
 
-static void test_kind(enum ls_op_kind kind, bool portable)
+/* Carries it out on a card, in an order of work that follows from the round. */
+static void run_on_card(struct op_scene *scene, const struct ls_layout *offered,
+                        struct op_result *result)
+{
+    fake_begin(1, CARD_BYTES, scene->round);
+    scene_run(scene, &ls_device_cuda, offered, result);
+    ls_card_end_thread();
+    fake_end();
+}
+
+static void check_numbers(struct op_scene *scene, bool portable)
+{
+    struct op_result got, want;
+    scene_run(scene, reference_device(), &ls_layout_plain, &want);
+    run_on_card(scene, &ls_layout_plain, &got);
+    if (portable && !is_declared_near(scene->op.kind))
+        compare_bits(scene, "card", &got, &want);
+    else
+        compare_near(scene, &got, &want);
+    result_free(&got);
+    result_free(&want);
+}
+
+static bool check_near(struct op_scene *scene)
+{
+    check_numbers(scene, false);
+    return true;
+}
+
+static bool check_portable(struct op_scene *scene)
+{
+    check_numbers(scene, true);
+    return true;
+}
+
+/* Whether some value with channels that are not last in Caffe's order has them last. */
+static bool is_last(const struct op_scene *scene)
+{
+    for (int i = 0; i < scene->values; i++)
+        if (scene->value[i].layout == &ls_layout_channels_last && scene->value[i].shape.rank > 2)
+            return true;
+    return false;
+}
+
+static bool check_layouts(struct op_scene *scene)
+{
+    struct op_result plain, last;
+    run_on_card(scene, &ls_layout_channels_last, &last);
+    const bool takes = is_last(scene);
+    run_on_card(scene, &ls_layout_plain, &plain);
+    if (takes)
+        compare_bits(scene, "card in channels-last", &last, &plain);
+    result_free(&plain);
+    result_free(&last);
+    return takes;
+}
+
+static bool check_bf16(struct op_scene *scene)
+{
+    const struct ls_kernel *kernel;
+    if (ls_op_type(scene->op.kind)->rounded_inputs > 0 || scene->op.kind == LS_OP_REORDER)
+        return false; /* products have tests of their own, and so have reorders */
+    scene_narrow(scene);
+    kernel = ls_kernel_find(ls_device_cuda.kernels(), &scene->op);
+    if (kernel == NULL || kernel->takes_bf16 == NULL || !kernel->takes_bf16(&scene->op))
+        return false;
+    struct op_result native, last, wide;
+    const struct op_scene types = *scene;
+    run_on_card(scene, &ls_layout_plain, &native);
+    run_on_card(scene, &ls_layout_channels_last, &last);
+    scene_widen(scene);
+    run_on_card(scene, &ls_layout_plain, &wide);
+    for (int v = 0; v < scene->values; v++)
+        scene->value[v].type = types.value[v].type;
+    compare_rounded(scene, &native, &wide);
+    compare_rounded(scene, &last, &wide);
+    result_free(&native);
+    result_free(&last);
+    result_free(&wide);
+    return true;
+}
+
+static void test_kind(enum ls_op_kind kind, bool portable, bool (*check)(struct op_scene *scene))
 {
     int there = 0;
     for (int round = 0; op_makers[kind] != NULL && round < rounds(); round++) {
         struct op_scene scene;
-        struct op_result got, want;
-        if (make_scene(&scene, kind, round, portable)) {
-            fake_begin(1, CARD_BYTES, (uint64_t)round);
-            scene_run(&scene, reference_device(), &ls_layout_plain, &want);
-            scene_run(&scene, &ls_device_cuda, &ls_layout_plain, &got);
-            if (portable && !is_declared_near(kind))
-                compare_bits(&scene, "card", &got, &want);
-            else
-                compare_near(&scene, &got, &want);
-            result_free(&got);
-            result_free(&want);
-            ls_card_end_thread();
-            fake_end();
-            there++;
-        }
+        if (make_scene(&scene, kind, round, portable))
+            there += check(&scene);
         scene_free(&scene);
     }
     if (there == 0)
@@ -87,29 +160,82 @@ static void test_kind(enum ls_op_kind kind, bool portable)
 
 static void test_near(void **state)
 {
-    test_kind(*(const enum ls_op_kind *)*state, false);
+    test_kind(*(const enum ls_op_kind *)*state, false, check_near);
 }
 
 static void test_portable(void **state)
 {
-    test_kind(*(const enum ls_op_kind *)*state, true);
+    test_kind(*(const enum ls_op_kind *)*state, true, check_portable);
+}
+
+static void test_layouts(void **state)
+{
+    test_kind(*(const enum ls_op_kind *)*state, false, check_layouts);
+}
+
+static void test_bf16(void **state)
+{
+    test_kind(*(const enum ls_op_kind *)*state, false, check_bf16);
+}
+
+/* Kinds that networks of images have between their convolutions: reorders around them would cost
+ * more than the op. */
+static void check_taken(enum ls_op_kind kind)
+{
+    const struct ls_card_op *families[] = {ls_card_elements, ls_card_windows, ls_card_norms};
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++)
+        if (families[f][kind].layouts != NULL && families[f][kind].takes_bf16 != NULL)
+            return;
+    fail_msg("%s takes no channels-last or no bf16", ls_op_kind_name(kind));
+}
+
+static void test_taken(void **state)
+{
+    static const enum ls_op_kind kinds[] = {LS_OP_ACTIVATION,
+                                            LS_OP_ACTIVATION_BACKWARD,
+                                            LS_OP_DROPOUT,
+                                            LS_OP_ELTWISE,
+                                            LS_OP_CONCAT,
+                                            LS_OP_SLICE,
+                                            LS_OP_SCALE,
+                                            LS_OP_POOLING,
+                                            LS_OP_MOMENTS,
+                                            LS_OP_POOLING_BACKWARD,
+                                            LS_OP_BATCH_NORM,
+                                            LS_OP_LRN,
+                                            LS_OP_LRN_BACKWARD,
+                                            LS_OP_BATCH_NORM_SUMS,
+                                            LS_OP_BATCH_NORM_BACKWARD};
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        check_taken(kinds[k]);
 }
 
 int main(void)
 {
-    static struct CMUnitTest tests[2 * LS_OP_KINDS];
-    static char names[LS_OP_KINDS][64];
+    static const struct {
+        const char *name;
+        CMUnitTestFunction test;
+    } ways[] = {{"", test_near},
+                {"portable ", test_portable},
+                {"channels-last ", test_layouts},
+                {"bf16 ", test_bf16}};
+    enum { WAYS = sizeof ways / sizeof *ways };
+    static struct CMUnitTest tests[WAYS * LS_OP_KINDS + 1];
+    static char names[WAYS * LS_OP_KINDS][64];
     static enum ls_op_kind kinds[LS_OP_KINDS];
-    for (int k = 0; k < LS_OP_KINDS; k++) {
+    for (int i = 0; i < WAYS * LS_OP_KINDS; i++) {
+        const int k = i % LS_OP_KINDS, way = i / LS_OP_KINDS;
         kinds[k] = (enum ls_op_kind)k;
-        tests[k] = (struct CMUnitTest){
-            .name = ls_op_kind_name(kinds[k]), .test_func = test_near, .initial_state = &kinds[k]};
-        snprintf(names[k], sizeof names[k], "portable %s", ls_op_kind_name(kinds[k]));
-        tests[LS_OP_KINDS + k] = (struct CMUnitTest){
-            .name = names[k], .test_func = test_portable, .initial_state = &kinds[k]};
+        snprintf(names[i], sizeof names[i], "%s%s", ways[way].name, ls_op_kind_name(kinds[k]));
+        tests[i] = (struct CMUnitTest){
+            .name = names[i], .test_func = ways[way].test, .initial_state = &kinds[k]};
     }
+    tests[WAYS * LS_OP_KINDS] =
+        (struct CMUnitTest){.name = "layouts and types", .test_func = test_taken};
     reference_device()->enter_thread();
-    const int failed = _cmocka_run_group_tests("cards", tests, 2 * LS_OP_KINDS, NULL, NULL);
-    printf("%d of %d kinds of op, in portable nets and others\n", covered, 2 * LS_OP_KINDS);
+    const int failed = _cmocka_run_group_tests("cards", tests, WAYS * LS_OP_KINDS + 1, NULL, NULL);
+    printf("%d of %d kinds of op, in portable nets and others, in channels-last, of bf16\n",
+           covered, WAYS * LS_OP_KINDS);
     return failed;
 }

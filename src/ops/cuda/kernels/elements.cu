@@ -3,245 +3,265 @@
 
 #include "base/philox.h"
 #include "device/activation.h"
-#include "device/exact.h"
 #include "ops/cuda/kernels/lanes.h"
+#include "ops/cuda/kernels/numbers.h"
 
 /* ---- Functions of one number ----------------------------------------------------------------- */
 
-__global__ void activate(struct ls_activation_attr attr, const float *x, float *y, int64_t n)
+template <typename P>
+__global__ void activate(struct ls_activation_attr attr, const typename P::number *x,
+                         typename P::number *y, uint64_t packs)
 {
-    for (LS_EACH(i, n))
-        y[i] = ls_activation_number(&attr, x[i]);
+    for (LS_EACH(i, packs)) {
+        float number[P::WIDTH];
+        ls_read(P(), x, i, number);
+        for (int k = 0; k < P::WIDTH; k++)
+            number[k] = ls_activation_number(&attr, number[k]);
+        ls_write(P(), y, i, number);
+    }
 }
 
-int ls_cuda_activation(cudaStream_t stream, const struct ls_activation_attr *attr, const float *x,
-                       float *y, int64_t n)
+int ls_cuda_activation(cudaStream_t stream, const struct ls_activation_attr *attr, bool bf16,
+                       const void *x, void *y, int64_t n)
 {
     const struct ls_activation_attr by = *attr;
-    return LS_LAUNCH(activate, ls_blocks((uint64_t)n), LS_THREADS, stream, by, x, y, n);
+    return ls_by_pack(bf16, (uint64_t)n, (uintptr_t)x | (uintptr_t)y, [=](auto pack) {
+        using P = decltype(pack);
+        const uint64_t packs = (uint64_t)n / P::WIDTH;
+        return LS_LAUNCH(activate<P>, ls_blocks(packs), LS_THREADS, stream, by,
+                         (const typename P::number *)x, (typename P::number *)y, packs);
+    });
 }
 
-__global__ void activate_backward(struct ls_activation_attr attr, const float *dy,
-                                  const float *given, float *dx, int64_t n)
+template <typename P>
+__global__ void activate_backward(struct ls_activation_attr attr, const typename P::number *dy,
+                                  const typename P::number *given, typename P::number *dx,
+                                  uint64_t packs)
 {
-    for (LS_EACH(i, n))
-        dx[i] = ls_activation_slope(&attr, dy[i], given[i]);
+    for (LS_EACH(i, packs)) {
+        float slope[P::WIDTH], number[P::WIDTH];
+        ls_read(P(), dy, i, slope);
+        ls_read(P(), given, i, number);
+        for (int k = 0; k < P::WIDTH; k++)
+            slope[k] = ls_activation_slope(&attr, slope[k], number[k]);
+        ls_write(P(), dx, i, slope);
+    }
 }
 
 int ls_cuda_activation_backward(cudaStream_t stream, const struct ls_activation_attr *attr,
-                                const float *dy, const float *given, float *dx, int64_t n)
+                                bool bf16, const void *dy, const void *given, void *dx, int64_t n)
 {
     const struct ls_activation_attr by = *attr;
-    return LS_LAUNCH(activate_backward, ls_blocks((uint64_t)n), LS_THREADS, stream, by, dy, given,
-                     dx, n);
-}
-
-__global__ void prelu(struct ls_cuda_axes of, const float *from, const float *sign,
-                      const float *slope, float *y)
-{
-    for (LS_EACH(i, of.outer * of.dim * of.inner)) {
-        const float by = slope[i / (uint64_t)of.inner % (uint64_t)of.dim];
-        y[i] = sign[i] > 0 ? from[i] : (float)((double)from[i] * (double)by);
-    }
-}
-
-int ls_cuda_prelu(cudaStream_t stream, const struct ls_cuda_axes *of, const float *from,
-                  const float *sign, const float *slope, float *y)
-{
-    const struct ls_cuda_axes by = *of;
-    const uint64_t n = (uint64_t)(by.outer * by.dim * by.inner);
-    return LS_LAUNCH(prelu, ls_blocks(n), LS_THREADS, stream, by, from, sign, slope, y);
-}
-
-/* The sum of a channel: its points in lanes, then over the samples. All threads of a warp call it.
- */
-__device__ static double sum_prelu(const struct ls_cuda_axes *of, const float *dy, const float *x,
-                                   int64_t channel, uint64_t lane, bool there)
-{
-    double sum = 0;
-    for (int64_t n = 0; n < of->outer; n++) {
-        double mine = 0;
-        for (int64_t p = (int64_t)lane; there && p < of->inner; p += LS_CUDA_LANES) {
-            const int64_t at = (n * of->dim + channel) * of->inner + p;
-            mine += x[at] > 0 ? 0.0 : (double)dy[at] * (double)x[at];
-        }
-        sum += ls_fold_lanes(mine);
-    }
-    return sum;
-}
-
-__global__ void sum_prelus(struct ls_cuda_axes of, const float *dy, const float *x, float *slope)
-{
-    const struct ls_lane_group at = ls_find_lane_group();
-    for (uint64_t r = 0; r < ls_lane_rounds((uint64_t)of.dim, at.groups); r++) {
-        const uint64_t channel = r * at.groups + at.group;
-        const bool there = channel < (uint64_t)of.dim;
-        const double sum = sum_prelu(&of, dy, x, (int64_t)channel, at.lane, there);
-        if (there && at.lane == 0)
-            slope[channel] = (float)sum;
-    }
-}
-
-/* One slope for all channels: one group of lanes goes through them. */
-__global__ void sum_shared_prelu(struct ls_cuda_axes of, const float *dy, const float *x,
-                                 float *slope)
-{
-    double total = 0;
-    for (int64_t c = 0; c < of.dim; c++)
-        total += sum_prelu(&of, dy, x, c, threadIdx.x % LS_CUDA_LANES, true);
-    if (threadIdx.x == 0)
-        *slope = (float)total;
-}
-
-int ls_cuda_prelu_slope(cudaStream_t stream, const struct ls_cuda_axes *of, bool shared,
-                        const float *dy, const float *x, float *slope)
-{
-    const struct ls_cuda_axes by = *of;
-    if (shared)
-        return LS_LAUNCH(sum_shared_prelu, 1u, 32u, stream, by, dy, x, slope);
-    return LS_LAUNCH(sum_prelus, ls_lane_blocks((uint64_t)by.dim), LS_THREADS, stream, by, dy, x,
-                     slope);
+    const uintptr_t addresses = (uintptr_t)dy | (uintptr_t)given | (uintptr_t)dx;
+    return ls_by_pack(bf16, (uint64_t)n, addresses, [=](auto pack) {
+        using P = decltype(pack);
+        typedef typename P::number T;
+        const uint64_t packs = (uint64_t)n / P::WIDTH;
+        return LS_LAUNCH(activate_backward<P>, ls_blocks(packs), LS_THREADS, stream, by,
+                         (const T *)dy, (const T *)given, (T *)dx, packs);
+    });
 }
 
 /* ---- Dropout --------------------------------------------------------------------------------- */
 
+/* Elements in Caffe's order, in which they are counted, from where they lie. */
+__device__ static uint64_t place_of(const struct ls_cuda_dropout *of, uint64_t i)
+{
+    const uint64_t channels = (uint64_t)of->channels, points = (uint64_t)of->points;
+    if (!of->last)
+        return i;
+    return (i / channels / points * channels + i % channels) * points + i / channels % points;
+}
+
+/* Random numbers come four at a time. */
+struct drawn {
+    uint64_t ordinal, block;
+    uint32_t number[4];
+    bool any;
+};
+
+__device__ static uint32_t draw(struct drawn *drawn, uint64_t key, uint64_t ordinal,
+                                uint64_t element)
+{
+    if (!drawn->any || drawn->ordinal != ordinal || drawn->block != element / 4) {
+        drawn->any = true;
+        drawn->ordinal = ordinal;
+        drawn->block = element / 4;
+        ls_philox_rounds(key, ordinal, drawn->block, drawn->number);
+    }
+    return drawn->number[element % 4];
+}
+
+template <typename P>
 __global__ void drop(struct ls_cuda_dropout of, const struct ls_batch_numbers *numbers,
-                     const float *x, const float *gate, float *y)
+                     const typename P::number *x, const typename P::number *gate,
+                     typename P::number *y, uint64_t packs)
 {
     const float factor = (float)(1 / (1 - (double)of.ratio));
     const uint32_t least = (uint32_t)ceil((double)of.ratio * 0x1p32);
     const uint64_t first = (uint64_t)numbers->first_ordinal;
-    for (LS_EACH(i, of.n)) {
-        const float scaled = (float)((double)x[i] * (double)factor);
-        if (gate != NULL) {
-            y[i] = gate[i] > 0 ? scaled : 0.0F;
-            continue;
+    const uint64_t run = (uint64_t)of.run, samples = (uint64_t)of.samples;
+    for (LS_EACH(i, packs)) {
+        float number[P::WIDTH], open[P::WIDTH];
+        struct drawn drawn = {0, 0, {0, 0, 0, 0}, false};
+        ls_read(P(), x, i, number);
+        if (gate != NULL)
+            ls_read(P(), gate, i, open);
+        for (int k = 0; k < P::WIDTH; k++) {
+            const uint64_t at = place_of(&of, i * P::WIDTH + (uint64_t)k);
+            const float scaled = (float)((double)number[k] * (double)factor);
+            const bool kept = gate != NULL ? open[k] > 0
+                                           : draw(&drawn, of.key, first + at / run % samples,
+                                                  at / run / samples * run + at % run) >= least;
+            number[k] = kept ? scaled : 0.0F;
         }
-        const uint64_t run = (uint64_t)of.run, samples = (uint64_t)of.samples;
-        const uint64_t element = i / run / samples * run + i % run;
-        const uint32_t number = ls_philox_number(of.key, first + i / run % samples, element);
-        y[i] = number >= least ? scaled : 0.0F;
+        ls_write(P(), y, i, number);
     }
 }
 
 int ls_cuda_drop(cudaStream_t stream, const struct ls_cuda_dropout *of,
-                 const struct ls_batch_numbers *numbers, const float *x, const float *gate,
-                 float *y)
+                 const struct ls_batch_numbers *numbers, const void *x, const void *gate, void *y)
 {
     const struct ls_cuda_dropout by = *of;
-    return LS_LAUNCH(drop, ls_blocks((uint64_t)by.n), LS_THREADS, stream, by, numbers, x, gate, y);
+    const uintptr_t addresses = (uintptr_t)x | (uintptr_t)gate | (uintptr_t)y;
+    return ls_by_pack(by.bf16, (uint64_t)by.n, addresses, [=](auto pack) {
+        using P = decltype(pack);
+        typedef typename P::number T;
+        const uint64_t packs = (uint64_t)by.n / P::WIDTH;
+        return LS_LAUNCH(drop<P>, ls_blocks(packs), LS_THREADS, stream, by, numbers, (const T *)x,
+                         (const T *)gate, (T *)y, packs);
+    });
 }
 
 /* ---- Of several values ----------------------------------------------------------------------- */
 
-__global__ void combine(struct ls_cuda_eltwise of, float *y, int64_t n)
+__device__ static float combine_two(const struct ls_cuda_eltwise *of, int k, float s, float x)
 {
-    for (LS_EACH(i, n)) {
-        float s = of.x[0][i] * (of.weighted ? of.coefficient[0] : 1);
+    if (of->method == LS_ELTWISE_SUM)
+        return s + (of->weighted ? of->coefficient[k] * x : x);
+    return of->method == LS_ELTWISE_PROD ? s * x : s > x ? s : x;
+}
+
+template <typename P>
+__global__ void combine(struct ls_cuda_eltwise of, typename P::number *y, uint64_t packs)
+{
+    typedef const typename P::number *array;
+    for (LS_EACH(i, packs)) {
+        float s[P::WIDTH], x[P::WIDTH];
+        ls_read(P(), (array)of.x[0], i, s);
+        for (int e = 0; e < P::WIDTH; e++)
+            s[e] *= of.weighted ? of.coefficient[0] : 1;
         for (int k = 1; k < of.inputs; k++) {
-            const float x = of.x[k][i];
-            if (of.method == LS_ELTWISE_SUM)
-                s = s + (of.weighted ? of.coefficient[k] * x : x);
-            else
-                s = of.method == LS_ELTWISE_PROD ? s * x : s > x ? s : x;
+            ls_read(P(), (array)of.x[k], i, x);
+            for (int e = 0; e < P::WIDTH; e++)
+                s[e] = combine_two(&of, k, s[e], x[e]);
         }
         if (of.gate != NULL)
-            s = ls_through_relu(s, of.gate[i], of.slope);
-        else if (of.relu)
-            s = ls_relu_of(s, of.slope);
-        y[i] = s;
+            ls_read(P(), (array)of.gate, i, x);
+        for (int e = 0; e < P::WIDTH; e++)
+            s[e] = of.gate != NULL ? ls_through_relu(s[e], x[e], of.slope)
+                   : of.relu       ? ls_relu_of(s[e], of.slope)
+                                   : s[e];
+        ls_write(P(), y, i, s);
     }
 }
 
-int ls_cuda_combine(cudaStream_t stream, const struct ls_cuda_eltwise *of, float *y, int64_t n)
+static uintptr_t addresses_of(const struct ls_cuda_eltwise *of)
+{
+    uintptr_t all = (uintptr_t)of->gate;
+    for (int k = 0; k < of->inputs; k++)
+        all |= (uintptr_t)of->x[k];
+    return all;
+}
+
+int ls_cuda_combine(cudaStream_t stream, const struct ls_cuda_eltwise *of, void *y, int64_t n)
 {
     const struct ls_cuda_eltwise by = *of;
-    return LS_LAUNCH(combine, ls_blocks((uint64_t)n), LS_THREADS, stream, by, y, n);
+    const uintptr_t addresses = addresses_of(&by) | (uintptr_t)y;
+    return ls_by_pack(by.bf16, (uint64_t)n, addresses, [=](auto pack) {
+        using P = decltype(pack);
+        const uint64_t packs = (uint64_t)n / P::WIDTH;
+        return LS_LAUNCH(combine<P>, ls_blocks(packs), LS_THREADS, stream, by,
+                         (typename P::number *)y, packs);
+    });
 }
 
 /* Of equal inputs the second is the maximum rather than the first, and any of these two rather than
  * a later one. */
-__device__ static int largest_of(const struct ls_cuda_eltwise *of, uint64_t i)
+template <typename P>
+__device__ static void find_largest(const struct ls_cuda_eltwise *of, uint64_t i,
+                                    int winner[P::WIDTH])
 {
-    int winner = of->inputs > 1 ? 1 : 0;
-    for (int k = 0; k < of->inputs; k++)
-        winner = k != 1 && of->x[k][i] > of->x[winner][i] ? k : winner;
-    return winner;
-}
-
-__global__ void combine_backward(struct ls_cuda_eltwise of, const float *dy, float *dx, int64_t n)
-{
-    for (LS_EACH(i, n)) {
-        float others = 1;
-        if (of.method == LS_ELTWISE_PROD) {
-            for (int k = 0; k < of.inputs; k++)
-                others = k != of.which ? others * of.x[k][i] : others;
-            dx[i] = others * dy[i];
-        } else if (of.method == LS_ELTWISE_MAX && largest_of(&of, i) != of.which) {
-            dx[i] = 0;
-        } else {
-            const double factor = of.weighted ? (double)of.coefficient[of.which] : 1;
-            dx[i] = (float)(factor * (double)dy[i]);
-        }
+    typedef const typename P::number *array;
+    float best[P::WIDTH], x[P::WIDTH];
+    const int first = of->inputs > 1 ? 1 : 0;
+    ls_read(P(), (array)of->x[first], i, best);
+    for (int e = 0; e < P::WIDTH; e++)
+        winner[e] = first;
+    for (int k = 0; k < of->inputs; k++) {
+        ls_read(P(), (array)of->x[k], i, x);
+        for (int e = 0; e < P::WIDTH; e++)
+            if (k != 1 && x[e] > best[e]) {
+                winner[e] = k;
+                best[e] = x[e];
+            }
     }
 }
 
-int ls_cuda_combine_backward(cudaStream_t stream, const struct ls_cuda_eltwise *of, const float *dy,
-                             float *dx, int64_t n)
+/* The product of all inputs but one. */
+template <typename P>
+__device__ static void find_others(const struct ls_cuda_eltwise *of, uint64_t i,
+                                   float others[P::WIDTH])
+{
+    float x[P::WIDTH];
+    for (int e = 0; e < P::WIDTH; e++)
+        others[e] = 1;
+    for (int k = 0; k < of->inputs; k++) {
+        if (k == of->which)
+            continue;
+        ls_read(P(), (const typename P::number *)of->x[k], i, x);
+        for (int e = 0; e < P::WIDTH; e++)
+            others[e] *= x[e];
+    }
+}
+
+template <typename P>
+__global__ void combine_backward(struct ls_cuda_eltwise of, const typename P::number *dy,
+                                 typename P::number *dx, uint64_t packs)
+{
+    const double factor = of.weighted ? (double)of.coefficient[of.which] : 1;
+    for (LS_EACH(i, packs)) {
+        float slope[P::WIDTH], others[P::WIDTH];
+        int winner[P::WIDTH];
+        ls_read(P(), dy, i, slope);
+        if (of.method == LS_ELTWISE_PROD)
+            find_others<P>(&of, i, others);
+        if (of.method == LS_ELTWISE_MAX)
+            find_largest<P>(&of, i, winner);
+        for (int e = 0; e < P::WIDTH; e++) {
+            if (of.method == LS_ELTWISE_PROD)
+                slope[e] = others[e] * slope[e];
+            else if (of.method == LS_ELTWISE_MAX && winner[e] != of.which)
+                slope[e] = 0;
+            else
+                slope[e] = (float)(factor * (double)slope[e]);
+        }
+        ls_write(P(), dx, i, slope);
+    }
+}
+
+int ls_cuda_combine_backward(cudaStream_t stream, const struct ls_cuda_eltwise *of, const void *dy,
+                             void *dx, int64_t n)
 {
     const struct ls_cuda_eltwise by = *of;
-    return LS_LAUNCH(combine_backward, ls_blocks((uint64_t)n), LS_THREADS, stream, by, dy, dx, n);
-}
-
-__global__ void scale(struct ls_cuda_axes of, const float *x, const float *factor,
-                      const float *bias, float *y)
-{
-    for (LS_EACH(i, of.outer * of.dim * of.inner)) {
-        const uint64_t d = i / (uint64_t)of.inner % (uint64_t)of.dim;
-        const float product = x[i] * (factor != NULL ? factor[d] : 1);
-        y[i] = bias != NULL ? product + bias[d] : product;
-    }
-}
-
-int ls_cuda_scale(cudaStream_t stream, const struct ls_cuda_axes *of, const float *x,
-                  const float *factor, const float *bias, float *y)
-{
-    const struct ls_cuda_axes by = *of;
-    const uint64_t n = (uint64_t)(by.outer * by.dim * by.inner);
-    return LS_LAUNCH(scale, ls_blocks(n), LS_THREADS, stream, by, x, factor, bias, y);
-}
-
-/* What lies behind a number of the factor is in lanes, which go on from one place in front of it to
- * the next. */
-__global__ void sum_scales(struct ls_cuda_axes of, const float *dy, const float *x, float *dfactor,
-                           float *dbias)
-{
-    const struct ls_lane_group at = ls_find_lane_group();
-    for (uint64_t r = 0; r < ls_lane_rounds((uint64_t)of.dim, at.groups); r++) {
-        const uint64_t d = r * at.groups + at.group;
-        const bool there = d < (uint64_t)of.dim;
-        double factor = 0, bias = 0;
-        for (int64_t o = 0; there && o < of.outer; o++)
-            for (int64_t i = (int64_t)at.lane; i < of.inner; i += LS_CUDA_LANES) {
-                const int64_t place = (o * of.dim + (int64_t)d) * of.inner + i;
-                factor += x != NULL ? (double)dy[place] * (double)x[place] : 0;
-                bias += (double)dy[place];
-            }
-        factor = ls_fold_lanes(factor);
-        bias = ls_fold_lanes(bias);
-        if (there && at.lane == 0 && dfactor != NULL)
-            dfactor[d] = (float)factor;
-        if (there && at.lane == 0 && dbias != NULL)
-            dbias[d] = (float)bias;
-    }
-}
-
-int ls_cuda_scale_sums(cudaStream_t stream, const struct ls_cuda_axes *of, const float *dy,
-                       const float *x, float *dfactor, float *dbias)
-{
-    const struct ls_cuda_axes by = *of;
-    return LS_LAUNCH(sum_scales, ls_lane_blocks((uint64_t)by.dim), LS_THREADS, stream, by, dy, x,
-                     dfactor, dbias);
+    const uintptr_t addresses = addresses_of(&by) | (uintptr_t)dy | (uintptr_t)dx;
+    return ls_by_pack(by.bf16, (uint64_t)n, addresses, [=](auto pack) {
+        using P = decltype(pack);
+        typedef typename P::number T;
+        const uint64_t packs = (uint64_t)n / P::WIDTH;
+        return LS_LAUNCH(combine_backward<P>, ls_blocks(packs), LS_THREADS, stream, by,
+                         (const T *)dy, (T *)dx, packs);
+    });
 }
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
@@ -273,20 +293,56 @@ __global__ void move_part(struct ls_cuda_part of, bool take, T *whole, T *part)
     }
 }
 
-static int give_part(cudaStream_t stream, const struct ls_cuda_part *of, bool take, void *whole,
-                     void *part)
+/* Axes of which the part has all belong to the axis in front of them. */
+static struct ls_cuda_part merge_axes(const struct ls_cuda_part *of)
+{
+    struct ls_cuda_part to = *of;
+    to.rank = 1;
+    for (int a = 1; a < of->rank; a++) {
+        const bool whole = of->part[a] == of->whole[a];
+        const int at = whole ? to.rank - 1 : to.rank++;
+        to.whole[at] = whole ? to.whole[at] * of->whole[a] : of->whole[a];
+        to.part[at] = whole ? to.part[at] * of->part[a] : of->part[a];
+        to.offset[at] = whole ? to.offset[at] * of->whole[a] : of->offset[a];
+    }
+    return to;
+}
+
+/* Elements of 16 bytes, where runs of the last axis are made of them; false: they are not. */
+static bool widen_elements(struct ls_cuda_part *of, const void *whole, const void *part)
+{
+    const int last = of->rank - 1, count = 16 / of->bytes;
+    if (((uintptr_t)whole | (uintptr_t)part) % 16 != 0 || of->whole[last] % count != 0 ||
+        of->part[last] % count != 0 || of->offset[last] % count != 0)
+        return false;
+    of->whole[last] /= count;
+    of->part[last] /= count;
+    of->offset[last] /= count;
+    return true;
+}
+
+template <typename T>
+static int give_elements(cudaStream_t stream, const struct ls_cuda_part *of, bool take, void *whole,
+                         void *part)
 {
     const struct ls_cuda_part by = *of;
     uint64_t n = 1;
     for (int a = 0; a < by.rank; a++)
         n *= (uint64_t)by.part[a];
-    if (n == 0)
-        return 0;
+    return n == 0 ? 0
+                  : LS_LAUNCH(move_part<T>, ls_blocks(n), LS_THREADS, stream, by, take, (T *)whole,
+                              (T *)part);
+}
+
+static int give_part(cudaStream_t stream, const struct ls_cuda_part *of, bool take, void *whole,
+                     void *part)
+{
+    struct ls_cuda_part by = merge_axes(of);
+    if (widen_elements(&by, whole, part))
+        return give_elements<ls_packed<uint32_t, 4>>(stream, &by, take, whole, part);
     if (by.bytes == 2)
-        return LS_LAUNCH(move_part<uint16_t>, ls_blocks(n), LS_THREADS, stream, by, take,
-                         (uint16_t *)whole, (uint16_t *)part);
-    return LS_LAUNCH(move_part<uint32_t>, ls_blocks(n), LS_THREADS, stream, by, take,
-                     (uint32_t *)whole, (uint32_t *)part);
+        return give_elements<uint16_t>(stream, &by, take, whole, part);
+    return give_elements<uint32_t>(stream, &by, take, whole, part);
 }
 
 int ls_cuda_take_part(cudaStream_t stream, const struct ls_cuda_part *of, const void *whole,
@@ -301,144 +357,24 @@ int ls_cuda_put_part(cudaStream_t stream, const struct ls_cuda_part *of, const v
     return give_part(stream, of, false, whole, (void *)part);
 }
 
-__global__ void sum_tiles(int64_t outer, int64_t tiles, int64_t run, const float *dy, float *dx)
+template <typename T>
+__global__ void sum_tiles(int64_t outer, int64_t tiles, int64_t run, const T *dy, T *dx)
 {
     for (LS_EACH(i, outer * run)) {
         const int64_t first = (int64_t)i / run * tiles * run + (int64_t)i % run;
-        double sum = (double)dy[first];
+        double sum = (double)ls_number(dy[first]);
         for (int64_t t = 1; t < tiles; t++)
-            sum += (double)dy[first + t * run];
-        dx[i] = (float)sum;
+            sum += (double)ls_number(dy[first + t * run]);
+        ls_put(&dx[i], (float)sum);
     }
 }
 
-int ls_cuda_tile_backward(cudaStream_t stream, int64_t outer, int64_t tiles, int64_t run,
-                          const float *dy, float *dx)
+int ls_cuda_tile_backward(cudaStream_t stream, bool bf16, int64_t outer, int64_t tiles, int64_t run,
+                          const void *dy, void *dx)
 {
-    return LS_LAUNCH(sum_tiles, ls_blocks((uint64_t)(outer * run)), LS_THREADS, stream, outer,
-                     tiles, run, dy, dx);
-}
-
-/* ---- Reductions ------------------------------------------------------------------------------ */
-
-__device__ static double term_of(enum ls_reduction method, float x)
-{
-    const double wide = (double)x;
-    return method == LS_REDUCE_ASUM ? fabs(wide) : method == LS_REDUCE_SUMSQ ? wide * wide : wide;
-}
-
-/* Chunks of LS_EXACT_CHUNK elements in lanes, each by all threads of a group; chunks are added by
- * halves. The first lane has the sum. All threads of a warp call it with the same n. */
-__device__ static double sum_chunk(enum ls_reduction method, const float *x, int64_t n,
-                                   uint64_t lane, bool there)
-{
-    double mine = 0;
-    for (int64_t i = (int64_t)lane; there && i < n; i += LS_CUDA_LANES)
-        mine += term_of(method, x[i]);
-    return ls_fold_lanes(mine);
-}
-
-/* As ls_sum_doubles and its like add chunks: the first half is the larger one. */
-__device__ static double sum_run(enum ls_reduction method, const float *x, int64_t n, uint64_t lane,
-                                 bool there)
-{
-    double stack[48];
-    int64_t chunks[48];
-    int top = 0;
-    const int64_t all = (n + LS_EXACT_CHUNK - 1) / LS_EXACT_CHUNK;
-    if (all <= 1)
-        return sum_chunk(method, x, n, lane, there);
-    /* A walk over the tree of halves, the left one first: what is left to do is on the stack, as a
-     * number of chunks; 0 stands for a sum that waits for its right half. */
-    double found = 0;
-    int64_t at = 0;
-    chunks[top++] = all;
-    while (top > 0) {
-        const int64_t count = chunks[--top];
-        if (count == 0) { /* found is the right half of what waits */
-            found = stack[top] + found;
-            continue;
-        }
-        if (count < 0) { /* the left half is found: the right one is next */
-            stack[top] = found;
-            chunks[top++] = 0;
-            chunks[top++] = -count;
-            continue;
-        }
-        if (count > 1) {
-            chunks[top++] = -(count / 2);
-            chunks[top++] = count - count / 2;
-            continue;
-        }
-        const int64_t left = n - at * LS_EXACT_CHUNK;
-        found =
-            sum_chunk(method, x + at * LS_EXACT_CHUNK,
-                      left < (int64_t)LS_EXACT_CHUNK ? left : (int64_t)LS_EXACT_CHUNK, lane, there);
-        at++;
-    }
-    return found;
-}
-
-__global__ void reduce_runs(struct ls_cuda_reduction of, const float *x, float *y)
-{
-    const struct ls_lane_group at = ls_find_lane_group();
-    for (uint64_t r = 0; r < ls_lane_rounds((uint64_t)of.count, at.groups); r++) {
-        const uint64_t i = r * at.groups + at.group;
-        const bool there = i < (uint64_t)of.count;
-        const double sum =
-            (double)of.coeff * sum_run(of.method, x + (there ? i : UINT64_C(0)) * (uint64_t)of.run,
-                                       of.run, at.lane, there);
-        if (there && at.lane == 0)
-            y[i] = (float)(sum / (of.method == LS_REDUCE_MEAN ? (double)of.run : 1));
-    }
-}
-
-int ls_cuda_reduce(cudaStream_t stream, const struct ls_cuda_reduction *of, const float *x,
-                   float *y)
-{
-    const struct ls_cuda_reduction by = *of;
-    return LS_LAUNCH(reduce_runs, ls_lane_blocks((uint64_t)by.count), LS_THREADS, stream, by, x, y);
-}
-
-__global__ void add_reduction(struct ls_cuda_reduction of, const float *x, double *record)
-{
-    const double sum = sum_run(of.method, x, of.run, threadIdx.x % LS_CUDA_LANES, true);
-    if (threadIdx.x == 0) {
-        record[0] += (double)of.coeff * sum;
-        record[1] += of.uncounted ? 0 : (double)of.run;
-    }
-}
-
-int ls_cuda_reduce_loss(cudaStream_t stream, const struct ls_cuda_reduction *of, const float *x,
-                        double *record)
-{
-    const struct ls_cuda_reduction by = *of;
-    return LS_LAUNCH(add_reduction, 1u, 32u, stream, by, x, record);
-}
-
-__global__ void reduce_backward(struct ls_cuda_reduction of, const struct ls_batch_numbers *numbers,
-                                const float *dy, const float *x, float *dx)
-{
-    for (LS_EACH(i, of.count * of.run)) {
-        const bool square = of.method == LS_REDUCE_SUMSQ;
-        const float value = square || of.method == LS_REDUCE_ASUM ? x[i] : 1;
-        double wide = (double)of.coeff;
-        if (dy != NULL)
-            wide = wide / (of.method == LS_REDUCE_MEAN ? (double)of.run : 1) *
-                   (double)dy[i / (uint64_t)of.run];
-        else
-            wide = wide * (double)of.loss_weight /
-                   (of.normalizer < 0 ? 1 : numbers->normalizers[of.normalizer]);
-        const float factor = (float)wide;
-        dx[i] = square ? 2 * factor * value : value > 0 ? factor : value < 0 ? -factor : 0;
-    }
-}
-
-int ls_cuda_reduce_backward(cudaStream_t stream, const struct ls_cuda_reduction *of,
-                            const struct ls_batch_numbers *numbers, const float *dy, const float *x,
-                            float *dx)
-{
-    const struct ls_cuda_reduction by = *of;
-    return LS_LAUNCH(reduce_backward, ls_blocks((uint64_t)(by.count * by.run)), LS_THREADS, stream,
-                     by, numbers, dy, x, dx);
+    return ls_by_type(bf16, [=](auto number) {
+        using T = decltype(number);
+        return LS_LAUNCH(sum_tiles<T>, ls_blocks((uint64_t)(outer * run)), LS_THREADS, stream,
+                         outer, tiles, run, (const T *)dy, (T *)dx);
+    });
 }
