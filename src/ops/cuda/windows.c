@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cuda/kernels/windows.h"
 
-#include "ops/cuda/ops.h"
+#include "ops/cuda/values.h"
 
 /* ---- Pooling --------------------------------------------------------------------------------- */
 
@@ -16,7 +16,10 @@ static struct ls_cuda_pooling pooling_of(const struct ls_op *op, const struct ls
 {
     const struct ls_window *window = &op->attr.pooling.window;
     struct ls_cuda_pooling of = {.maximum = op->attr.pooling.method == LS_POOL_MAX,
-                                 .planes = ls_shape_count(&x->shape, 0, 2)};
+                                 .last = ls_card_last(x),
+                                 .bf16 = ls_card_is_bf16(x),
+                                 .samples = x->shape.dim[0],
+                                 .channels = x->shape.dim[1]};
     for (int a = 0; a < 3; a++) {
         const bool used = a < window->axes;
         of.x[a] = used ? x->shape.dim[2 + a] : 1;
@@ -52,6 +55,8 @@ static struct ls_cuda_lrn lrn_of(const struct ls_op *op)
     const struct ls_lrn_attr *attr = &op->attr.lrn;
     const struct ls_shape *x = &op->input[0]->shape;
     struct ls_cuda_lrn of = {.within = attr->within,
+                             .last = ls_card_last(op->input[0]),
+                             .bf16 = ls_card_is_bf16(op->input[0]),
                              .size = attr->size,
                              .samples = x->dim[0],
                              .channels = x->dim[1],
@@ -81,9 +86,20 @@ static int lrn_backward(const struct ls_card_call *call)
                                 of.within ? NULL : call->in[3], call->out[0]);
 }
 
+/* Not what is kept for the backward pass. */
+static bool lrn_takes_bf16(const struct ls_op *op)
+{
+    return op->kind == LS_OP_LRN ? ls_card_all_bf16(op, 0, 1U << 1)
+                                 : ls_card_all_bf16(op, 1U << 3, 0);
+}
+
+#define AS_IT_LIES .layouts = ls_card_follow, .takes_bf16 = ls_card_takes_bf16
+
 const struct ls_card_op ls_card_windows[LS_OP_KINDS] = {
-    [LS_OP_POOLING] = {.run = pooling, .accepts = is_plain},
-    [LS_OP_POOLING_BACKWARD] = {.run = pooling_backward},
-    [LS_OP_LRN] = {.run = lrn},
-    [LS_OP_LRN_BACKWARD] = {.run = lrn_backward},
+    [LS_OP_POOLING] = {.run = pooling, .accepts = is_plain, AS_IT_LIES},
+    [LS_OP_POOLING_BACKWARD] = {.run = pooling_backward, AS_IT_LIES},
+    [LS_OP_LRN] = {.run = lrn, .layouts = ls_card_follow, .takes_bf16 = lrn_takes_bf16},
+    [LS_OP_LRN_BACKWARD] = {.run = lrn_backward,
+                            .layouts = ls_card_follow,
+                            .takes_bf16 = lrn_takes_bf16},
 };

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "device/elementary.h"
-#include "ops/cuda/kernels/cuda_c.h"
+#include "ops/cuda/kernels/numbers.h"
 
 /* ---- Pooling --------------------------------------------------------------------------------- */
 
@@ -38,13 +38,34 @@ __device__ static float share_of(const struct ls_cuda_pooling *of, const int64_t
     return size > 0 ? 1.0F / (float)size : 0;
 }
 
+/* A plane: where it begins, and how far its points are apart. */
+struct plane {
+    int64_t first, step;
+};
+
+/* That of element i of [samples, channels, points], as it lies, and the point; in another array the
+ * same plane has `other` points. */
+__device__ static struct plane plane_of(const struct ls_cuda_pooling *of, int64_t i, int64_t points,
+                                        int64_t other, int64_t *point)
+{
+    struct plane plane = {i / points * other, 1};
+    *point = i % points;
+    if (of->last) {
+        *point = i / of->channels % points;
+        plane.first = i / of->channels / points * other * of->channels + i % of->channels;
+        plane.step = of->channels;
+    }
+    return plane;
+}
+
 struct window_sum {
     float sum, best;
     int64_t winner;
 };
 
+template <typename T>
 __device__ static struct window_sum go_through(const struct ls_cuda_pooling *of, const int64_t y[3],
-                                               const float *x)
+                                               const T *x, int64_t step)
 {
     struct window_sum found = {0, -FLT_MAX, -1};
     for (int64_t k0 = 0; k0 < of->kernel[0]; k0++)
@@ -55,7 +76,7 @@ __device__ static struct window_sum go_through(const struct ls_cuda_pooling *of,
                 if (i0 < 0 || i1 < 0 || i2 < 0)
                     continue;
                 const int64_t at = (i0 * of->x[1] + i1) * of->x[2] + i2;
-                const float number = x[at];
+                const float number = ls_number(x[at * step]);
                 found.sum += number;
                 found.winner = number > found.best ? at : found.winner;
                 found.best = number > found.best ? number : found.best;
@@ -63,26 +84,31 @@ __device__ static struct window_sum go_through(const struct ls_cuda_pooling *of,
     return found;
 }
 
-__global__ void pool(struct ls_cuda_pooling of, const float *x, float *y, int32_t *index)
+template <typename T>
+__global__ void pool(struct ls_cuda_pooling of, const T *x, T *y, int32_t *index)
 {
     const int64_t points = points_of(of.y);
-    for (LS_EACH(i, of.planes * points)) {
-        int64_t place[3];
-        split((int64_t)i % points, of.y, place);
-        const float *plane = x + (int64_t)i / points * points_of(of.x);
-        const struct window_sum found = go_through(&of, place, plane);
-        y[i] = of.maximum ? found.best : found.sum * share_of(&of, place);
+    for (LS_EACH(i, of.samples * of.channels * points)) {
+        int64_t point, place[3];
+        const struct plane plane = plane_of(&of, (int64_t)i, points, points_of(of.x), &point);
+        split(point, of.y, place);
+        const struct window_sum found = go_through(&of, place, x + plane.first, plane.step);
+        ls_put(&y[i], of.maximum ? found.best : found.sum * share_of(&of, place));
         if (index != NULL)
             index[i] = (int32_t)found.winner;
     }
 }
 
-int ls_cuda_pool(cudaStream_t stream, const struct ls_cuda_pooling *of, const float *x, float *y,
+int ls_cuda_pool(cudaStream_t stream, const struct ls_cuda_pooling *of, const void *x, void *y,
                  int32_t *index)
 {
     const struct ls_cuda_pooling by = *of;
-    const uint64_t n = (uint64_t)(by.planes * by.y[0] * by.y[1] * by.y[2]);
-    return LS_LAUNCH(pool, ls_blocks(n), LS_THREADS, stream, by, x, y, index);
+    const uint64_t n = (uint64_t)(by.samples * by.channels * by.y[0] * by.y[1] * by.y[2]);
+    return ls_by_type(by.bf16, [=](auto number) {
+        using T = decltype(number);
+        return LS_LAUNCH(pool<T>, ls_blocks(n), LS_THREADS, stream, by, (const T *)x, (T *)y,
+                         index);
+    });
 }
 
 /* Whether some tap of the window of y is at x. */
@@ -103,47 +129,72 @@ __device__ static void find_windows(const struct ls_cuda_pooling *of, int a, int
 }
 
 /* A position of dx gets what windows give it in their order. */
-__global__ void pool_backward(struct ls_cuda_pooling of, const float *dy, const int32_t *index,
-                              float *dx)
+template <typename T>
+__device__ static float collect(const struct ls_cuda_pooling *of, int64_t at, const T *dy,
+                                const int32_t *index, struct plane plane)
+{
+    int64_t x[3], range[3][2], y[3];
+    float sum = 0;
+    split(at, of->x, x);
+    for (int a = 0; a < 3; a++)
+        find_windows(of, a, x[a], range[a]);
+    for (y[0] = range[0][0]; y[0] < range[0][1]; y[0]++)
+        for (y[1] = range[1][0]; y[1] < range[1][1]; y[1]++)
+            for (y[2] = range[2][0]; y[2] < range[2][1]; y[2]++) {
+                const int64_t point = (y[0] * of->y[1] + y[1]) * of->y[2] + y[2];
+                const int64_t o = plane.first + point * plane.step;
+                const bool in = is_in(of, 0, y[0], x[0]) && is_in(of, 1, y[1], x[1]) &&
+                                is_in(of, 2, y[2], x[2]);
+                if (in && of->maximum && index[o] == at)
+                    sum += ls_number(dy[o]);
+                if (in && !of->maximum)
+                    sum += ls_number(dy[o]) * share_of(of, y);
+            }
+    return sum;
+}
+
+template <typename T>
+__global__ void pool_backward(struct ls_cuda_pooling of, const T *dy, const int32_t *index, T *dx)
 {
     const int64_t points = points_of(of.x);
-    for (LS_EACH(i, of.planes * points)) {
-        const int64_t at = (int64_t)i % points, first = (int64_t)i / points * points_of(of.y);
-        int64_t x[3], range[3][2], y[3];
-        float sum = 0;
-        split(at, of.x, x);
-        for (int a = 0; a < 3; a++)
-            find_windows(&of, a, x[a], range[a]);
-        for (y[0] = range[0][0]; y[0] < range[0][1]; y[0]++)
-            for (y[1] = range[1][0]; y[1] < range[1][1]; y[1]++)
-                for (y[2] = range[2][0]; y[2] < range[2][1]; y[2]++) {
-                    const int64_t o = first + (y[0] * of.y[1] + y[1]) * of.y[2] + y[2];
-                    const bool in = is_in(&of, 0, y[0], x[0]) && is_in(&of, 1, y[1], x[1]) &&
-                                    is_in(&of, 2, y[2], x[2]);
-                    if (in && of.maximum && index[o] == at)
-                        sum += dy[o];
-                    if (in && !of.maximum)
-                        sum += dy[o] * share_of(&of, y);
-                }
-        dx[i] = sum;
+    for (LS_EACH(i, of.samples * of.channels * points)) {
+        int64_t at;
+        const struct plane plane = plane_of(&of, (int64_t)i, points, points_of(of.y), &at);
+        ls_put(&dx[i], collect(&of, at, dy, index, plane));
     }
 }
 
-int ls_cuda_pool_backward(cudaStream_t stream, const struct ls_cuda_pooling *of, const float *dy,
-                          const int32_t *index, float *dx)
+int ls_cuda_pool_backward(cudaStream_t stream, const struct ls_cuda_pooling *of, const void *dy,
+                          const int32_t *index, void *dx)
 {
     const struct ls_cuda_pooling by = *of;
-    const uint64_t n = (uint64_t)(by.planes * by.x[0] * by.x[1] * by.x[2]);
-    return LS_LAUNCH(pool_backward, ls_blocks(n), LS_THREADS, stream, by, dy, index, dx);
+    const uint64_t n = (uint64_t)(by.samples * by.channels * by.x[0] * by.x[1] * by.x[2]);
+    return ls_by_type(by.bf16, [=](auto number) {
+        using T = decltype(number);
+        return LS_LAUNCH(pool_backward<T>, ls_blocks(n), LS_THREADS, stream, by, (const T *)dy,
+                         index, (T *)dx);
+    });
 }
 
 /* ---- Local response normalisation ------------------------------------------------------------ */
 
 /* The numbers of a pass; y and dy NULL: forward. */
-struct lrn_pass {
+template <typename T> struct lrn_pass {
     struct ls_cuda_lrn of;
-    const float *x, *y, *dy, *scale;
+    const T *x, *y, *dy;
+    const float *scale;
 };
+
+/* How far neighbours along an axis are apart. */
+__device__ static int64_t column_step(const struct ls_cuda_lrn *of)
+{
+    return of->last ? of->channels : 1;
+}
+
+__device__ static int64_t row_step(const struct ls_cuda_lrn *of)
+{
+    return of->columns * column_step(of);
+}
 
 __device__ static double lrn_places(const struct ls_cuda_lrn *of)
 {
@@ -156,26 +207,27 @@ struct lrn_axis {
     int64_t dim, step, place;
 };
 
-__device__ static struct lrn_axis lrn_axis_of(const struct lrn_pass *pass, int64_t at, bool columns)
+__device__ static struct lrn_axis lrn_axis_of(const struct ls_cuda_lrn *of, int64_t at,
+                                              bool columns)
 {
-    const struct ls_cuda_lrn *of = &pass->of;
-    struct lrn_axis axis = {of->channels, of->rows * of->columns, 0};
+    struct lrn_axis axis = {of->channels, of->last ? 1 : of->rows * of->columns, 0};
     if (columns) {
         axis.dim = of->columns;
-        axis.step = 1;
+        axis.step = column_step(of);
     }
     axis.place = at / axis.step % axis.dim;
     return axis;
 }
 
-__device__ static float sum_squares_along(const struct lrn_pass *pass, int64_t at, bool columns)
+template <typename T>
+__device__ static float sum_squares_along(const struct lrn_pass<T> *pass, int64_t at, bool columns)
 {
-    const struct lrn_axis axis = lrn_axis_of(pass, at, columns);
+    const struct lrn_axis axis = lrn_axis_of(&pass->of, at, columns);
     const int64_t half = pass->of.size / 2, reach = half < axis.dim ? half : axis.dim - 1;
     float sum = 0;
     for (int64_t i = -reach; i <= reach; i++) {
         const bool inside = axis.place + i >= 0 && axis.place + i < axis.dim;
-        const float number = inside ? pass->x[at + i * axis.step] : 0;
+        const float number = inside ? ls_number(pass->x[at + i * axis.step]) : 0;
         const float term = number * number;
         sum = i == -reach ? term : sum + term;
     }
@@ -187,13 +239,13 @@ __device__ static void lrn_rows(const struct ls_cuda_lrn *of, int64_t at, int64_
                                 int64_t range[2])
 {
     const int64_t half = of->size / 2;
-    *row = at / of->columns % of->rows;
+    *row = at / row_step(of) % of->rows;
     range[0] = *row - half > 0 ? *row - half : 0;
     range[1] = *row + half < of->rows - 1 ? *row + half : of->rows - 1;
 }
 
 /* s */
-__device__ static float lrn_scale(const struct lrn_pass *pass, int64_t at)
+template <typename T> __device__ static float lrn_scale(const struct lrn_pass<T> *pass, int64_t at)
 {
     const struct ls_cuda_lrn *of = &pass->of;
     const float factor = (float)((double)of->alpha / lrn_places(of));
@@ -205,28 +257,30 @@ __device__ static float lrn_scale(const struct lrn_pass *pass, int64_t at)
     float sum = 0;
     lrn_rows(of, at, &row, range);
     for (int64_t r = range[0]; r <= range[1]; r++) {
-        const float along = sum_squares_along(pass, at + (r - row) * of->columns, true);
+        const float along = sum_squares_along(pass, at + (r - row) * row_step(of), true);
         sum = r == range[0] ? along : sum + along;
     }
     return 1 + factor * sum;
 }
 
-__device__ static float sum_ratios_along(const struct lrn_pass *pass, int64_t at, bool columns)
+template <typename T>
+__device__ static float sum_ratios_along(const struct lrn_pass<T> *pass, int64_t at, bool columns)
 {
-    const struct lrn_axis axis = lrn_axis_of(pass, at, columns);
+    const struct lrn_axis axis = lrn_axis_of(&pass->of, at, columns);
     const int64_t half = pass->of.size / 2, reach = half < axis.dim ? half : axis.dim - 1;
     float sum = 0;
     for (int64_t i = -reach; i <= reach; i++) {
         const int64_t there = at + i * axis.step;
         const bool inside = axis.place + i >= 0 && axis.place + i < axis.dim;
-        const float term =
-            inside ? pass->dy[there] * pass->y[there] * (1.0F / lrn_scale(pass, there)) : 0;
+        const float term = inside ? ls_number(pass->dy[there]) * ls_number(pass->y[there]) *
+                                        (1.0F / lrn_scale(pass, there))
+                                  : 0;
         sum = i == -reach ? term : sum + term;
     }
     return sum;
 }
 
-__device__ static float sum_ratios(const struct lrn_pass *pass, int64_t at)
+template <typename T> __device__ static float sum_ratios(const struct lrn_pass<T> *pass, int64_t at)
 {
     const struct ls_cuda_lrn *of = &pass->of;
     if (!of->within)
@@ -235,7 +289,7 @@ __device__ static float sum_ratios(const struct lrn_pass *pass, int64_t at)
     float sum = 0;
     lrn_rows(of, at, &row, range);
     for (int64_t r = range[0]; r <= range[1]; r++) {
-        const float along = sum_ratios_along(pass, at + (r - row) * of->columns, true);
+        const float along = sum_ratios_along(pass, at + (r - row) * row_step(of), true);
         sum = r == range[0] ? along : sum + along;
     }
     return sum;
@@ -257,38 +311,50 @@ __device__ static int64_t lrn_size(const struct ls_cuda_lrn *of)
     return of->samples * of->channels * of->rows * of->columns;
 }
 
-__global__ void lrn(struct lrn_pass pass, float *y, float *scale)
+template <typename T> __global__ void lrn(struct lrn_pass<T> pass, T *y, float *scale)
 {
     for (LS_EACH(i, lrn_size(&pass.of))) {
         const float s = lrn_scale(&pass, (int64_t)i);
-        y[i] = pass.x[i] * lrn_power(&pass.of, s);
+        ls_put(&y[i], ls_number(pass.x[i]) * lrn_power(&pass.of, s));
         if (scale != NULL)
             scale[i] = s;
     }
 }
 
-__global__ void lrn_backward(struct lrn_pass pass, float *dx)
+template <typename T> __global__ void lrn_backward(struct lrn_pass<T> pass, T *dx)
 {
     const float slope =
         (float)(2 * ((double)pass.of.alpha / lrn_places(&pass.of)) * (double)pass.of.beta);
     for (LS_EACH(i, lrn_size(&pass.of))) {
-        const float own = pass.dy[i] * lrn_power(&pass.of, lrn_scale(&pass, (int64_t)i));
-        dx[i] = own - slope * pass.x[i] * sum_ratios(&pass, (int64_t)i);
+        const float own = ls_number(pass.dy[i]) * lrn_power(&pass.of, lrn_scale(&pass, (int64_t)i));
+        ls_put(&dx[i], own - slope * ls_number(pass.x[i]) * sum_ratios(&pass, (int64_t)i));
     }
 }
 
-int ls_cuda_lrn_forward(cudaStream_t stream, const struct ls_cuda_lrn *of, const float *x, float *y,
+int ls_cuda_lrn_forward(cudaStream_t stream, const struct ls_cuda_lrn *of, const void *x, void *y,
                         float *scale)
 {
-    const struct lrn_pass pass = {*of, x, NULL, NULL, NULL};
-    const uint64_t n = (uint64_t)(of->samples * of->channels * of->rows * of->columns);
-    return LS_LAUNCH(lrn, ls_blocks(n), LS_THREADS, stream, pass, y, scale);
+    const struct ls_cuda_lrn by = *of;
+    const uint64_t n = (uint64_t)(by.samples * by.channels * by.rows * by.columns);
+    return ls_by_type(by.bf16, [=](auto number) {
+        using T = decltype(number);
+        const struct lrn_pass<T> pass = {
+            by, (const T *)x, NULL, NULL, NULL
+        };
+        return LS_LAUNCH(lrn<T>, ls_blocks(n), LS_THREADS, stream, pass, (T *)y, scale);
+    });
 }
 
-int ls_cuda_lrn_backward(cudaStream_t stream, const struct ls_cuda_lrn *of, const float *x,
-                         const float *y, const float *dy, const float *scale, float *dx)
+int ls_cuda_lrn_backward(cudaStream_t stream, const struct ls_cuda_lrn *of, const void *x,
+                         const void *y, const void *dy, const float *scale, void *dx)
 {
-    const struct lrn_pass pass = {*of, x, y, dy, scale};
-    const uint64_t n = (uint64_t)(of->samples * of->channels * of->rows * of->columns);
-    return LS_LAUNCH(lrn_backward, ls_blocks(n), LS_THREADS, stream, pass, dx);
+    const struct ls_cuda_lrn by = *of;
+    const uint64_t n = (uint64_t)(by.samples * by.channels * by.rows * by.columns);
+    return ls_by_type(by.bf16, [=](auto number) {
+        using T = decltype(number);
+        const struct lrn_pass<T> pass = {
+            by, (const T *)x, (const T *)y, (const T *)dy, scale
+        };
+        return LS_LAUNCH(lrn_backward<T>, ls_blocks(n), LS_THREADS, stream, pass, (T *)dx);
+    });
 }
