@@ -5,7 +5,7 @@
 #include "ops/cuda/kernels/lanes.h"
 #include "ops/cuda/kernels/norms.h"
 
-__host__ __device__ static int64_t group_size(const struct ls_cuda_normalize *of)
+__device__ static int64_t group_size(const struct ls_cuda_normalize *of)
 {
     return of->dim / of->groups * of->inner;
 }
