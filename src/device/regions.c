@@ -6,50 +6,27 @@
 
 #include "ir/layer.h"
 
-/* Far outside of any plane, and an integer. */
-static const float far_away = 0x1p30F;
-
-static int64_t whole(float number)
+static struct ls_bin bin_of(const struct ls_regions_attr *attr, bool fine, const float *region,
+                            const int64_t at[2], const int64_t extent[2])
 {
-    return (int64_t)fminf(fmaxf(number, -far_away), far_away);
-}
-
-static int64_t clip(int64_t position, int64_t extent)
-{
-    return position < 0 ? 0 : position > extent ? extent : position;
+    struct ls_bin bin;
+    for (int a = 0; a < 2; a++) {
+        const struct ls_region_cut cut = {fine, a, attr->bins[a], extent[a], attr->scale};
+        ls_region_range(&cut, region, at[a], &bin.begin[a], &bin.end[a]);
+    }
+    return bin;
 }
 
 struct ls_bin ls_region_bin(const struct ls_regions_attr *attr, const float *region, int64_t i,
                             int64_t j, int64_t height, int64_t width)
 {
-    const int64_t at[2] = {i, j}, extent[2] = {height, width};
-    struct ls_bin bin;
-    for (int a = 0; a < 2; a++) {
-        const int64_t first = whole(roundf(region[2 - a] * attr->scale));
-        const int64_t last = whole(roundf(region[4 - a] * attr->scale));
-        const int64_t length = last - first + 1 > 1 ? last - first + 1 : 1;
-        const float size = (float)length / (float)attr->bins[a];
-        bin.begin[a] = clip(first + whole(floorf((float)at[a] * size)), extent[a]);
-        bin.end[a] = clip(first + whole(ceilf((float)(at[a] + 1) * size)), extent[a]);
-    }
-    return bin;
+    return bin_of(attr, false, region, (int64_t[]){i, j}, (int64_t[]){height, width});
 }
 
 struct ls_bin ls_region_fine_bin(const struct ls_regions_attr *attr, const float *region, int64_t i,
                                  int64_t j, int64_t height, int64_t width)
 {
-    static const float least = 0.1F; /* of a region's height and width */
-    const int64_t at[2] = {i, j}, extent[2] = {height, width};
-    struct ls_bin bin;
-    for (int a = 0; a < 2; a++) {
-        const float first = roundf(region[2 - a]) * attr->scale;
-        const float end = (roundf(region[4 - a]) + 1) * attr->scale;
-        const float size = fmaxf(end - first, least) / (float)attr->bins[a];
-        const float low = (float)at[a] * size, high = (float)(at[a] + 1) * size;
-        bin.begin[a] = clip(whole(floorf(low + first)), extent[a]);
-        bin.end[a] = clip(whole(ceilf(high + first)), extent[a]);
-    }
-    return bin;
+    return bin_of(attr, true, region, (int64_t[]){i, j}, (int64_t[]){height, width});
 }
 
 /* ---- Checks ---------------------------------------------------------------------------------- */

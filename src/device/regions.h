@@ -1,9 +1,4 @@
-/* Regions of pictures and rows by number: what all devices share, to the bit.
- *
- * A region is five floats: the number of its picture (what is behind the point is cut off), then
- * left, top, right and bottom in coordinates that `scale` turns into positions of the picture. It
- * is cut into bins, which may overlap, and which the picture's edges clip. All arithmetic is that
- * of the forks that these layers come from, in fp32.
+/* Regions of pictures and rows by number: what all devices in the host's memory share, to the bit.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DEVICE_REGIONS_H
@@ -13,31 +8,13 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "device/region_bins.h"
 #include "ir/op.h"
 
-enum { LS_REGION_NUMBERS = 5 };
-
-/* Rows and columns [begin, end) of a plane; empty where end <= begin. */
-struct ls_bin {
-    int64_t begin[2], end[2];
-};
-
-static inline bool ls_bin_is_empty(const struct ls_bin *bin)
-{
-    return bin->end[0] <= bin->begin[0] || bin->end[1] <= bin->begin[1];
-}
-
-static inline int64_t ls_bin_size(const struct ls_bin *bin)
-{
-    return (bin->end[0] - bin->begin[0]) * (bin->end[1] - bin->begin[1]);
-}
-
-/* Bin (i, j) of a region on a plane of `height` x `width`. ROIPooling: the region's edges are
- * rounded to whole positions, both belong to it, and it has one position at least. */
+/* Bin (i, j) of a region on a plane of `height` x `width`, as ROIPooling has it. */
 struct ls_bin ls_region_bin(const struct ls_regions_attr *attr, const float *region, int64_t i,
                             int64_t j, int64_t height, int64_t width);
-/* The same for PSROIPooling: edges are rounded before they are scaled, and a region may begin
- * between positions. */
+/* The same for PSROIPooling. */
 struct ls_bin ls_region_fine_bin(const struct ls_regions_attr *attr, const float *region, int64_t i,
                                  int64_t j, int64_t height, int64_t width);
 

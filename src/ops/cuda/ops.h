@@ -44,7 +44,8 @@ struct ls_card_op {
 #define LS_CARD_FAMILIES(FAMILY)                                                                   \
     FAMILY(moves)                                                                                  \
     FAMILY(shaping)                                                                                \
-    FAMILY(gradients) FAMILY(products) FAMILY(elements) FAMILY(windows) FAMILY(norms) FAMILY(losses)
+    FAMILY(regions) FAMILY(gradients) FAMILY(products) FAMILY(elements) FAMILY(windows)            \
+        FAMILY(norms) FAMILY(losses)
 
 #define LS_CARD_DECLARE(family) extern const struct ls_card_op ls_card_##family[LS_OP_KINDS];
 LS_CARD_FAMILIES(LS_CARD_DECLARE)
