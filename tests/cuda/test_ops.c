@@ -233,6 +233,8 @@ int main(void)
     }
     tests[WAYS * LS_OP_KINDS] =
         (struct CMUnitTest){.name = "layouts and types", .test_func = test_taken};
+    if (getenv("LOCKSTEP_TEST_FILTER") != NULL)
+        cmocka_set_test_filter(getenv("LOCKSTEP_TEST_FILTER"));
     reference_device()->enter_thread();
     const int failed = _cmocka_run_group_tests("cards", tests, WAYS * LS_OP_KINDS + 1, NULL, NULL);
     printf("%d of %d kinds of op, in portable nets and others, in channels-last, of bf16\n",

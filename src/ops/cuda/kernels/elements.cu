@@ -139,7 +139,7 @@ __device__ static float combine_two(const struct ls_cuda_eltwise *of, int k, flo
 {
     if (of->method == LS_ELTWISE_SUM)
         return s + (of->weighted ? of->coefficient[k] * x : x);
-    return of->method == LS_ELTWISE_PROD ? s * x : s > x ? s : x;
+    return of->method == LS_ELTWISE_PROD ? s * x : ls_larger_number(s, x);
 }
 
 template <typename P>
@@ -149,8 +149,8 @@ __global__ void combine(struct ls_cuda_eltwise of, typename P::number *y, uint64
     for (LS_EACH(i, packs)) {
         float s[P::WIDTH], x[P::WIDTH];
         ls_read(P(), (array)of.x[0], i, s);
-        for (int e = 0; e < P::WIDTH; e++)
-            s[e] *= of.weighted ? of.coefficient[0] : 1;
+        for (int e = 0; of.weighted && e < P::WIDTH; e++)
+            s[e] *= of.coefficient[0];
         for (int k = 1; k < of.inputs; k++) {
             ls_read(P(), (array)of.x[k], i, x);
             for (int e = 0; e < P::WIDTH; e++)

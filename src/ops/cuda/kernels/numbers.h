@@ -43,6 +43,18 @@ __device__ static inline void ls_put(ls_bf16 *at, float number)
     at->bits = ls_bf16_narrow(bits);
 }
 
+/* The larger of two numbers, the second if none is: as it is, even where it is denormal, which an
+ * instruction for maxima may flush to zero. */
+__device__ static inline float ls_larger_number(float a, float b)
+{
+    uint32_t a_bits, b_bits;
+    memcpy(&a_bits, &a, sizeof a_bits);
+    memcpy(&b_bits, &b, sizeof b_bits);
+    a_bits = a > b ? a_bits : b_bits;
+    memcpy(&a, &a_bits, sizeof a);
+    return a;
+}
+
 /* ---- Packs ----------------------------------------------------------------------------------- */
 
 template <typename T, int W> struct alignas(sizeof(T) * W) ls_packed {
