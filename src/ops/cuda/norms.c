@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 #include "ir/layer.h"
-#include "ops/cuda/ops.h"
+#include "ops/cuda/values.h"
 
 /* ---- By the batch ---------------------------------------------------------------------------- */
 
@@ -36,7 +36,9 @@ static struct ls_part part_of(const struct ls_card_call *call, const struct ls_v
 
 static struct ls_cuda_part_rows rows_of_part(const struct ls_value *x, const struct ls_part *part)
 {
-    return (struct ls_cuda_part_rows){.channels = x->shape.dim[1],
+    return (struct ls_cuda_part_rows){.last = ls_card_last(x),
+                                      .bf16 = ls_card_is_bf16(x),
+                                      .channels = x->shape.dim[1],
                                       .points = ls_shape_count(&x->shape, 2, x->shape.rank),
                                       .first = part->first * rows_of(x),
                                       .rows = part->count * rows_of(x)};
@@ -137,6 +139,31 @@ static int batch_norm_sums(const struct ls_card_call *call)
     return code;
 }
 
+/* The values of an op come first: x, or dy, x, (y). */
+static unsigned learned_inputs(const struct ls_op *op)
+{
+    return op->kind == LS_OP_MOMENTS || op->kind == LS_OP_BATCH_NORM ? ~0U << 1 : ~0U << 3;
+}
+
+/* Parameters, averages and sums are plain; all else lies as x does. */
+static int batch_norm_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                              struct ls_error *error)
+{
+    const bool forward = op->kind == LS_OP_MOMENTS || op->kind == LS_OP_BATCH_NORM;
+    const struct ls_layout *layout = layouts->in[forward ? 0 : 1];
+    (void)error;
+    if (layout != &ls_layout_channels_last)
+        layout = &ls_layout_plain;
+    ls_card_lay_out(op, layouts, layout, learned_inputs(op),
+                    op->kind == LS_OP_BATCH_NORM_SUMS ? ~0U : 0);
+    return 0;
+}
+
+static bool batch_norm_takes_bf16(const struct ls_op *op)
+{
+    return ls_card_all_bf16(op, learned_inputs(op), op->kind == LS_OP_BATCH_NORM_SUMS ? ~0U : 0);
+}
+
 /* ---- By sample ------------------------------------------------------------------------------- */
 
 static struct ls_cuda_normalize normalize_of(const struct ls_op *op)
@@ -176,11 +203,13 @@ static int normalize_sums(const struct ls_card_call *call)
                                   ls_card_out(call, 0), ls_card_out(call, 1));
 }
 
+#define BY_THE_BATCH .layouts = batch_norm_layouts, .takes_bf16 = batch_norm_takes_bf16
+
 const struct ls_card_op ls_card_norms[LS_OP_KINDS] = {
-    [LS_OP_MOMENTS] = {.run = moments},
-    [LS_OP_BATCH_NORM] = {.run = batch_norm},
-    [LS_OP_BATCH_NORM_SUMS] = {.run = batch_norm_sums, .scratch = sums_scratch},
-    [LS_OP_BATCH_NORM_BACKWARD] = {.run = batch_norm_backward},
+    [LS_OP_MOMENTS] = {.run = moments, BY_THE_BATCH},
+    [LS_OP_BATCH_NORM] = {.run = batch_norm, BY_THE_BATCH},
+    [LS_OP_BATCH_NORM_SUMS] = {.run = batch_norm_sums, .scratch = sums_scratch, BY_THE_BATCH},
+    [LS_OP_BATCH_NORM_BACKWARD] = {.run = batch_norm_backward, BY_THE_BATCH},
     [LS_OP_NORMALIZE] = {.run = normalize},
     [LS_OP_NORMALIZE_DATA] = {.run = normalize_data},
     [LS_OP_NORMALIZE_SUMS] = {.run = normalize_sums},

@@ -5,7 +5,9 @@
 #include <math.h>
 
 #include "ir/sync.h"
+#include "ops/cuda/kernels/channels.h"
 #include "ops/cuda/kernels/lanes.h"
+#include "ops/cuda/kernels/numbers.h"
 
 /* ---- Sums of a channel ----------------------------------------------------------------------- */
 
@@ -26,7 +28,9 @@ __device__ static struct channel channel_of(const struct ls_cuda_part_rows *of, 
 
 __device__ static int64_t place(const struct ls_cuda_part_rows *of, int64_t c, int64_t j)
 {
-    return ((of->first + j / of->points) * of->channels + c) * of->points + j % of->points;
+    return of->last
+               ? (of->first * of->points + j) * of->channels + c
+               : ((of->first + j / of->points) * of->channels + c) * of->points + j % of->points;
 }
 
 /* Terms of a lane come in the order of j. Walks over those below `count`: the next one behind j. */
@@ -59,12 +63,10 @@ __device__ static void walk_on(struct walk *walk)
     walk->j = next < (run + 1) * walk->run ? next : (run + 1) * walk->run + walk->lane;
 }
 
-/* The sum of all lanes, for all threads of the group. */
-__device__ static double fold_for_all(double mine)
+/* Channels that lie side by side are for threads that do. */
+__device__ static bool are_across(const struct ls_cuda_part_rows *of)
 {
-    const double sum = ls_fold_lanes(mine);
-    return __shfl_sync(0xffffffffu, sum,
-                       (int)(threadIdx.x % warpSize / LS_CUDA_LANES * LS_CUDA_LANES));
+    return of->last || of->points == 1;
 }
 
 /* ---- Moments --------------------------------------------------------------------------------- */
@@ -74,37 +76,38 @@ struct moments {
 };
 
 /* Of the numbers [from, from + count) of a channel, with distances from a float near the mean. */
-__device__ static struct moments measure_piece(const struct ls_cuda_part_rows *of,
-                                               const struct channel *channel, const float *x,
-                                               int64_t from, int64_t count, uint64_t lane,
-                                               bool there)
+template <typename T>
+__device__ static struct moments
+measure_piece(const struct ls_cuda_part_rows *of, const struct channel *channel, const T *x,
+              int64_t from, int64_t count, const struct ls_lane_group *at, bool there)
 {
     double sum = 0, squares = 0;
-    for (struct walk w = walk_of(channel, count, 4, lane, there); w.j < w.count; walk_on(&w))
-        sum += (double)x[place(of, channel->c, from + w.j)];
+    for (struct walk w = walk_of(channel, count, 4, at->lane, there); w.j < w.count; walk_on(&w))
+        sum += (double)ls_number(x[place(of, channel->c, from + w.j)]);
     struct moments found;
-    found.mean = fold_for_all(sum) / (double)count;
+    found.mean = ls_fold_for_all(at, sum) / (double)count;
     const float shift = (float)found.mean;
-    for (struct walk w = walk_of(channel, count, 4, lane, there); w.j < w.count; walk_on(&w)) {
-        const float apart = x[place(of, channel->c, from + w.j)] - shift;
+    for (struct walk w = walk_of(channel, count, 4, at->lane, there); w.j < w.count; walk_on(&w)) {
+        const float apart = ls_number(x[place(of, channel->c, from + w.j)]) - shift;
         squares += (double)apart * (double)apart;
     }
     const double off = found.mean - (double)shift;
-    found.m2 = fold_for_all(squares) - (double)count * (off * off);
+    found.m2 = ls_fold_for_all(at, squares) - (double)count * (off * off);
     found.m2 = found.m2 < 0 ? 0 : found.m2;
     return found;
 }
 
 /* Numbers without lanes by pieces, which are joined as parts are (device/merge.c). */
+template <typename T>
 __device__ static struct moments measure_channel(const struct ls_cuda_part_rows *of,
-                                                 const struct channel *channel, const float *x,
-                                                 uint64_t lane, bool there)
+                                                 const struct channel *channel, const T *x,
+                                                 const struct ls_lane_group *at, bool there)
 {
     const int64_t piece = channel->columns ? 2048 : channel->count;
     struct moments all = {0, 0};
     for (int64_t from = 0; from < channel->count; from += piece) {
         const int64_t count = channel->count - from < piece ? channel->count - from : piece;
-        const struct moments next = measure_piece(of, channel, x, from, count, lane, there);
+        const struct moments next = measure_piece(of, channel, x, from, count, at, there);
         const double share = (double)count / ((double)from + (double)count);
         const double apart = next.mean - all.mean, weight = (double)from * share;
         all.mean = from == 0 ? next.mean : all.mean + apart * share;
@@ -122,15 +125,16 @@ __device__ static void begin_row(const struct ls_cuda_part_rows *of, double *row
             row[i] = (int64_t)i == 2 * padded ? (double)(of->rows * of->points) : 0;
 }
 
-__global__ void find_moments(struct ls_cuda_part_rows of, const float *x, double *row)
+template <typename T>
+__global__ void find_moments(struct ls_cuda_part_rows of, const T *x, double *row)
 {
-    const struct ls_lane_group at = ls_find_lane_group();
+    const struct ls_lane_group at = ls_find_lane_group(are_across(&of));
     begin_row(&of, row);
     for (uint64_t r = 0; r < ls_lane_rounds((uint64_t)of.channels, at.groups); r++) {
         const int64_t c = (int64_t)(r * at.groups + at.group);
         const struct channel channel = channel_of(&of, c);
         const bool there = c < of.channels;
-        const struct moments found = measure_channel(&of, &channel, x, at.lane, there);
+        const struct moments found = measure_channel(&of, &channel, x, &at, there);
         if (there && at.lane == 0) {
             row[c] = found.mean;
             row[ls_sync_round(of.channels) + c] = found.m2;
@@ -138,12 +142,15 @@ __global__ void find_moments(struct ls_cuda_part_rows of, const float *x, double
     }
 }
 
-int ls_cuda_moments(cudaStream_t stream, const struct ls_cuda_part_rows *of, const float *x,
+int ls_cuda_moments(cudaStream_t stream, const struct ls_cuda_part_rows *of, const void *x,
                     double *row)
 {
     const struct ls_cuda_part_rows by = *of;
-    return LS_LAUNCH(find_moments, ls_lane_blocks((uint64_t)by.channels), LS_THREADS, stream, by, x,
-                     row);
+    return ls_by_type(by.bf16, [=](auto number) {
+        using T = decltype(number);
+        return LS_LAUNCH(find_moments<T>, ls_lane_blocks((uint64_t)by.channels), LS_THREADS, stream,
+                         by, (const T *)x, row);
+    });
 }
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
@@ -195,10 +202,16 @@ __device__ static float gate(float z, float through, float slope)
     return z > 0 ? through : slope * through;
 }
 
-/* Rows and channels of a part as one array: the first element, and their number. */
-__device__ static int64_t first_of(const struct ls_cuda_part_rows *of)
+/* Rows and channels of a part as one array: bytes in front of it, and elements. */
+static size_t first_of(const struct ls_cuda_part_rows *of)
 {
-    return of->first * of->channels * of->points;
+    return (size_t)(of->first * of->channels * of->points) * (of->bf16 ? 2 : 4);
+}
+
+/* An array behind what comes first; NULL stays. */
+template <typename T> static T *behind_first(T *array, size_t first)
+{
+    return array == NULL ? NULL : (T *)((uintptr_t)array + first);
 }
 
 static uint64_t size_of(const struct ls_cuda_part_rows *of)
@@ -206,22 +219,62 @@ static uint64_t size_of(const struct ls_cuda_part_rows *of)
     return (uint64_t)(of->rows * of->channels * of->points);
 }
 
-__global__ void normalize_rows(struct ls_cuda_batch_norm of, uint64_t n, const float *x, float *y)
+/* How many elements of a channel follow each other. */
+__device__ static uint64_t inner_of(const struct ls_cuda_part_rows *of)
 {
-    for (LS_EACH(i, n)) {
-        const int64_t at = first_of(&of.rows) + (int64_t)i;
-        const struct factors by = factors_of(&of, at / of.rows.points % of.rows.channels);
-        const float z = by.scale * normal(&by, x[at]) + by.bias;
-        y[at] = of.relu ? gate(z, z, of.slope) : z;
+    return of->last ? 1 : (uint64_t)of->points;
+}
+
+/* Factors of a channel are found once for what a thread takes of it. */
+struct finder {
+    struct factors by;
+    uint64_t channel;
+};
+
+__device__ static const struct factors *factors_at(const struct ls_cuda_batch_norm *of,
+                                                   struct finder *finder, uint64_t channel)
+{
+    if (finder->channel != channel)
+        finder->by = factors_of(of, (int64_t)channel);
+    finder->channel = channel;
+    return &finder->by;
+}
+
+template <typename P>
+__global__ void normalize_rows(struct ls_cuda_batch_norm of, uint64_t packs,
+                               const typename P::number *x, typename P::number *y)
+{
+    for (LS_EACH(i, packs)) {
+        float z[P::WIDTH];
+        struct finder finder = {{0, 0, 0, 0, 0, 0, 0}, UINT64_MAX};
+        struct ls_channel at =
+            ls_channel_at(i * P::WIDTH, (uint64_t)of.rows.channels, inner_of(&of.rows));
+        ls_read(P(), x, i, z);
+        for (int k = 0; k < P::WIDTH; k++, ls_next_channel(&at)) {
+            const struct factors *by = factors_at(&of, &finder, at.channel);
+            z[k] = by->scale * normal(by, z[k]) + by->bias;
+            z[k] = of.relu ? gate(z[k], z[k], of.slope) : z[k];
+        }
+        ls_write(P(), y, i, z);
     }
 }
 
 int ls_cuda_batch_norm_forward(cudaStream_t stream, const struct ls_cuda_batch_norm *of,
-                               const float *x, float *y)
+                               const void *x, void *y)
 {
     const struct ls_cuda_batch_norm by = *of;
     const uint64_t n = size_of(&by.rows);
-    return LS_LAUNCH(normalize_rows, ls_blocks(n), LS_THREADS, stream, by, n, x, y);
+    const size_t first = first_of(&by.rows);
+    const void *const from = behind_first(x, first);
+    void *const to = behind_first(y, first);
+    const uintptr_t addresses = (uintptr_t)from | (uintptr_t)to;
+    return ls_by_pack(by.rows.bf16, n, addresses, [=](auto pack) {
+        using P = decltype(pack);
+        typedef typename P::number T;
+        const uint64_t packs = n / P::WIDTH;
+        return LS_LAUNCH(normalize_rows<P>, ls_blocks(packs), LS_THREADS, stream, by, packs,
+                         (const T *)from, (T *)to);
+    });
 }
 
 /* The gradient behind f of an element. */
@@ -233,34 +286,58 @@ __device__ static float behind(const struct ls_cuda_batch_norm *of, const struct
     return gate(y != NULL ? *y : by->scale * normal(by, x) + by->bias, dy, of->slope);
 }
 
-__global__ void normalize_rows_backward(struct ls_cuda_batch_norm of, uint64_t n, const float *dy,
-                                        const float *x, const float *y, float *dx)
+template <typename P>
+__global__ void normalize_rows_backward(struct ls_cuda_batch_norm of, uint64_t packs,
+                                        const typename P::number *dy, const typename P::number *x,
+                                        const typename P::number *y, typename P::number *dx)
 {
-    for (LS_EACH(i, n)) {
-        const int64_t at = first_of(&of.rows) + (int64_t)i;
-        const struct factors by = factors_of(&of, at / of.rows.points % of.rows.channels);
-        float dz = behind(&of, &by, dy[at], x[at], y != NULL ? &y[at] : NULL);
-        if (of.merged != NULL)
-            dz = (dz - by.mean_dz) - normal(&by, x[at]) * by.mean_dzx;
-        dx[at] = by.scale * by.inverse * dz;
+    for (LS_EACH(i, packs)) {
+        float slope[P::WIDTH], number[P::WIDTH], made[P::WIDTH];
+        struct finder finder = {{0, 0, 0, 0, 0, 0, 0}, UINT64_MAX};
+        struct ls_channel at =
+            ls_channel_at(i * P::WIDTH, (uint64_t)of.rows.channels, inner_of(&of.rows));
+        ls_read(P(), dy, i, slope);
+        ls_read(P(), x, i, number);
+        if (y != NULL)
+            ls_read(P(), y, i, made);
+        for (int k = 0; k < P::WIDTH; k++, ls_next_channel(&at)) {
+            const struct factors *by = factors_at(&of, &finder, at.channel);
+            float dz = behind(&of, by, slope[k], number[k], y != NULL ? &made[k] : NULL);
+            if (of.merged != NULL)
+                dz = (dz - by->mean_dz) - normal(by, number[k]) * by->mean_dzx;
+            slope[k] = by->scale * by->inverse * dz;
+        }
+        ls_write(P(), dx, i, slope);
     }
 }
 
 int ls_cuda_batch_norm_backward(cudaStream_t stream, const struct ls_cuda_batch_norm *of,
-                                const float *dy, const float *x, const float *y, float *dx)
+                                const void *dy, const void *x, const void *y, void *dx)
 {
     const struct ls_cuda_batch_norm by = *of;
     const uint64_t n = size_of(&by.rows);
-    return LS_LAUNCH(normalize_rows_backward, ls_blocks(n), LS_THREADS, stream, by, n, dy, x, y,
-                     dx);
+    const size_t first = first_of(&by.rows);
+    const void *const slope = behind_first(dy, first), *const from = behind_first(x, first);
+    const void *const made = behind_first(y, first);
+    void *const to = behind_first(dx, first);
+    const uintptr_t addresses =
+        (uintptr_t)slope | (uintptr_t)from | (uintptr_t)made | (uintptr_t)to;
+    return ls_by_pack(by.rows.bf16, n, addresses, [=](auto pack) {
+        using P = decltype(pack);
+        typedef typename P::number T;
+        const uint64_t packs = n / P::WIDTH;
+        return LS_LAUNCH(normalize_rows_backward<P>, ls_blocks(packs), LS_THREADS, stream, by,
+                         packs, (const T *)slope, (const T *)from, (const T *)made, (T *)to);
+    });
 }
 
 /* ---- Sums of gradients ----------------------------------------------------------------------- */
 
-__global__ void sum_gradients(struct ls_cuda_batch_norm of, const float *dy, const float *x,
-                              const float *y, bool begins, double *row, double *total)
+template <typename T>
+__global__ void sum_gradients(struct ls_cuda_batch_norm of, const T *dy, const T *x, const T *y,
+                              bool begins, double *row, double *total)
 {
-    const struct ls_lane_group at = ls_find_lane_group();
+    const struct ls_lane_group at = ls_find_lane_group(are_across(&of.rows));
     const int64_t channels = of.rows.channels, padded = ls_sync_round(channels);
     if (row != NULL)
         begin_row(&of.rows, row);
@@ -273,12 +350,13 @@ __global__ void sum_gradients(struct ls_cuda_batch_norm of, const float *dy, con
         for (struct walk w = walk_of(&channel, channel.count, 2, at.lane, there); w.j < w.count;
              walk_on(&w)) {
             const int64_t i = place(&of.rows, c, w.j);
-            const float dz = behind(&of, &by, dy[i], x[i], y != NULL ? &y[i] : NULL);
+            const float number = ls_number(x[i]), made = y != NULL ? ls_number(y[i]) : 0;
+            const float dz = behind(&of, &by, ls_number(dy[i]), number, y != NULL ? &made : NULL);
             plain += (double)dz;
-            along += (double)dz * (double)normal(&by, x[i]);
+            along += (double)dz * (double)normal(&by, number);
         }
-        plain = ls_fold_lanes(plain);
-        along = ls_fold_lanes(along);
+        plain = ls_fold_for_all(&at, plain);
+        along = ls_fold_for_all(&at, along);
         if (!there || at.lane != 0)
             continue;
         if (row != NULL) {
@@ -291,12 +369,15 @@ __global__ void sum_gradients(struct ls_cuda_batch_norm of, const float *dy, con
 }
 
 int ls_cuda_batch_norm_sums(cudaStream_t stream, const struct ls_cuda_batch_norm *of,
-                            const float *dy, const float *x, const float *y, bool begins,
-                            double *row, double *total)
+                            const void *dy, const void *x, const void *y, bool begins, double *row,
+                            double *total)
 {
     const struct ls_cuda_batch_norm by = *of;
-    return LS_LAUNCH(sum_gradients, ls_lane_blocks((uint64_t)by.rows.channels), LS_THREADS, stream,
-                     by, dy, x, y, begins, row, total);
+    return ls_by_type(by.rows.bf16, [=](auto number) {
+        using T = decltype(number);
+        return LS_LAUNCH(sum_gradients<T>, ls_lane_blocks((uint64_t)by.rows.channels), LS_THREADS,
+                         stream, by, (const T *)dy, (const T *)x, (const T *)y, begins, row, total);
+    });
 }
 
 __global__ void round_numbers(const double *total, int64_t n, float *y)

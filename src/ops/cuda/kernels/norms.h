@@ -1,5 +1,6 @@
 /* Normalisation by the batch and by sample, for host code; as kernels.h says. The bits are those of
- * portable nets (docs/numerics.md, section 18).
+ * portable nets (docs/numerics.md, section 18). Arrays without a type are of fp32, or, where `bf16`
+ * says so, of bf16.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_OPS_CUDA_NORMS_H
 #define LS_OPS_CUDA_NORMS_H
@@ -13,12 +14,14 @@ extern "C" {
 
 typedef struct CUstream_st *cudaStream_t;
 
-/* Rows [first, first + rows) of x [., channels, points]: those of a group's part. */
+/* Rows [first, first + rows) of x [., channels, points]: those of a group's part. `last`: they lie
+ * as [., points, channels]. */
 struct ls_cuda_part_rows {
+    bool last, bf16;
     int64_t channels, points, first, rows;
 };
 /* Mean and M2 of each channel, and the count, into a row of partial results (ir/sync.h). */
-int ls_cuda_moments(cudaStream_t stream, const struct ls_cuda_part_rows *of, const float *x,
+int ls_cuda_moments(cudaStream_t stream, const struct ls_cuda_part_rows *of, const void *x,
                     double *row);
 
 /* What channels are normalised by: merged statistics and, backward, sums, or saved averages. */
@@ -32,15 +35,15 @@ struct ls_cuda_batch_norm {
     float slope;
 };
 int ls_cuda_batch_norm_forward(cudaStream_t stream, const struct ls_cuda_batch_norm *of,
-                               const float *x, float *y);
+                               const void *x, void *y);
 /* y: where a ReLU's gradient takes its sign from; NULL: it is computed again. */
 int ls_cuda_batch_norm_backward(cudaStream_t stream, const struct ls_cuda_batch_norm *of,
-                                const float *dy, const float *x, const float *y, float *dx);
+                                const void *dy, const void *x, const void *y, void *dx);
 /* Sums of dz and dz x^ by channel: into a row of partial results (NULL: none), and added to
  * total[channel] and total[channels + channel], which the first part begins. */
 int ls_cuda_batch_norm_sums(cudaStream_t stream, const struct ls_cuda_batch_norm *of,
-                            const float *dy, const float *x, const float *y, bool begins,
-                            double *row, double *total);
+                            const void *dy, const void *x, const void *y, bool begins, double *row,
+                            double *total);
 /* y[i] = total[i] as a float */
 int ls_cuda_round(cudaStream_t stream, const double *total, int64_t n, float *y);
 
