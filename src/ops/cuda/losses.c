@@ -3,20 +3,58 @@
 
 #include <string.h>
 
-#include "ops/cuda/kernels/elements.h"
 #include "ops/cuda/kernels/kernels.h"
-#include "ops/cuda/ops.h"
+#include "ops/cuda/values.h"
 
 static int64_t size_of(const struct ls_value *value)
 {
     return ls_shape_size(&value->shape);
 }
 
-static struct ls_cuda_classes classes_along(const struct ls_value *value, int axis)
+/* `typed`: the one that may be bf16 of those that lie so. */
+static struct ls_cuda_classes classes_along(const struct ls_value *typed, int axis)
 {
-    const struct ls_shape *shape = &value->shape;
-    return (struct ls_cuda_classes){ls_shape_count(shape, 0, axis), shape->dim[axis],
-                                    ls_shape_count(shape, axis + 1, shape->rank)};
+    const struct ls_shape *shape = &typed->shape;
+    return (struct ls_cuda_classes){.outer = ls_shape_count(shape, 0, axis),
+                                    .dim = shape->dim[axis],
+                                    .inner = ls_shape_count(shape, axis + 1, shape->rank),
+                                    .last = ls_card_last(typed),
+                                    .bf16 = ls_card_is_bf16(typed)};
+}
+
+static int class_axis(const struct ls_op *op)
+{
+    return op->kind == LS_OP_SOFTMAX || op->kind == LS_OP_SOFTMAX_BACKWARD ? op->attr.axis
+           : op->kind == LS_OP_ACCURACY                                    ? op->attr.accuracy.axis
+           : op->kind == LS_OP_MEAN_IOU                                    ? op->attr.mean_iou.axis
+                                                                           : op->attr.loss.axis;
+}
+
+/* Others are scores, probabilities and the like. */
+static unsigned label_inputs(const struct ls_op *op)
+{
+    return op->kind == LS_OP_SOFTMAX_BACKWARD ? 0 : ~0U << 1;
+}
+
+/* Classes may lie last where they are channels; labels and masks are plain. A mask has extents of
+ * its own, in Caffe's order. */
+static int class_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                         struct ls_error *error)
+{
+    const bool masked = op->kind == LS_OP_SOFTMAX && op->inputs > 1;
+    const bool channels = class_axis(op) == 1 && !masked;
+    (void)error;
+    ls_card_lay_out(op, layouts, channels ? ls_card_layout(op, layouts) : &ls_layout_plain,
+                    label_inputs(op), 0);
+    return 0;
+}
+
+/* Scores, and what their gradient is: probabilities and labels are fp32. */
+static bool class_takes_bf16(const struct ls_op *op)
+{
+    const bool backward =
+        op->kind == LS_OP_SOFTMAX_BACKWARD || op->kind == LS_OP_SOFTMAX_LOSS_BACKWARD;
+    return ls_card_all_bf16(op, backward ? ~0U : ~1U, backward ? 0 : ~0U);
 }
 
 static double *record_of(const struct ls_card_call *call, int offset)
@@ -67,7 +105,7 @@ static int softmax(const struct ls_card_call *call)
 
 static int softmax_backward(const struct ls_card_call *call)
 {
-    const struct ls_cuda_classes of = classes_along(call->op->input[0], call->op->attr.axis);
+    const struct ls_cuda_classes of = classes_along(call->op->output[0], call->op->attr.axis);
     return ls_cuda_softmax_backward(call->stream, &of, call->in[0], call->in[1], call->out[0]);
 }
 
@@ -96,7 +134,7 @@ static int softmax_loss(const struct ls_card_call *call)
 
 static int softmax_loss_backward(const struct ls_card_call *call)
 {
-    const struct ls_cuda_classes of = classes_along(call->op->input[0], call->op->attr.loss.axis);
+    const struct ls_cuda_classes of = classes_along(call->op->output[0], call->op->attr.loss.axis);
     const struct ls_cuda_loss loss = loss_of(call, of.outer, of.outer * of.inner);
     return ls_cuda_softmax_loss_backward(call->stream, &loss, &of, call->context->numbers,
                                          call->in[0], call->in[1], call->out[0]);
@@ -246,13 +284,18 @@ static int count_labels(const struct ls_card_call *call)
                                 record_of(call, call->op->attr.loss.metric_offset));
 }
 
+#define BY_CLASS .layouts = class_layouts, .takes_bf16 = class_takes_bf16
+
 const struct ls_card_op ls_card_losses[LS_OP_KINDS] = {
-    [LS_OP_SOFTMAX] = {.run = softmax},
-    [LS_OP_SOFTMAX_BACKWARD] = {.run = softmax_backward},
+    [LS_OP_SOFTMAX] = {.run = softmax, BY_CLASS},
+    [LS_OP_SOFTMAX_BACKWARD] = {.run = softmax_backward, BY_CLASS},
     [LS_OP_SOFTMAX_LOSS] = {.run = softmax_loss,
                             .scratch = softmax_loss_scratch,
-                            .constants = class_weights},
-    [LS_OP_SOFTMAX_LOSS_BACKWARD] = {.run = softmax_loss_backward, .constants = class_weights},
+                            .constants = class_weights,
+                            BY_CLASS},
+    [LS_OP_SOFTMAX_LOSS_BACKWARD] = {.run = softmax_loss_backward,
+                                     .constants = class_weights,
+                                     BY_CLASS},
     [LS_OP_LOG_LOSS] = {.run = log_loss, .scratch = log_loss_scratch, .constants = class_weights},
     [LS_OP_LOG_LOSS_BACKWARD] = {.run = log_loss_backward, .constants = class_weights},
     [LS_OP_SIGMOID_LOSS] = {.run = sigmoid_loss, .scratch = sigmoid_loss_scratch},
@@ -261,7 +304,13 @@ const struct ls_card_op ls_card_losses[LS_OP_KINDS] = {
     [LS_OP_EUCLIDEAN_LOSS_BACKWARD] = {.run = euclidean_loss_backward},
     [LS_OP_SUM_LOSS] = {.run = sum_loss},
     [LS_OP_SUM_LOSS_BACKWARD] = {.run = sum_loss_backward},
-    [LS_OP_ACCURACY] = {.run = accuracy, .scratch = accuracy_scratch, .bits = LS_BITS_EXACT},
-    [LS_OP_MEAN_IOU] = {.run = mean_iou, .scratch = mean_iou_scratch, .bits = LS_BITS_EXACT},
+    [LS_OP_ACCURACY] = {.run = accuracy,
+                        .scratch = accuracy_scratch,
+                        .bits = LS_BITS_EXACT,
+                        BY_CLASS},
+    [LS_OP_MEAN_IOU] = {.run = mean_iou,
+                        .scratch = mean_iou_scratch,
+                        .bits = LS_BITS_EXACT,
+                        BY_CLASS},
     [LS_OP_COUNT_LABELS] = {.run = count_labels, .constants = class_weights, .bits = LS_BITS_EXACT},
 };

@@ -7,6 +7,7 @@
 #include "ops/cuda/kernels/cuda_c.h"
 #include "ops/cuda/kernels/kernels.h"
 #include "ops/cuda/kernels/losses.h"
+#include "ops/cuda/kernels/numbers.h"
 
 typedef unsigned long long counter;
 
@@ -23,34 +24,57 @@ size_t ls_cuda_accuracy_scratch(const struct ls_cuda_accuracy *of)
     return (size_t)(1 + (accuracy > iou ? accuracy : iou)) * sizeof(counter);
 }
 
-/* The scores of position i; its classes are `inner` apart. */
-__device__ static const float *scores_of(const struct ls_cuda_accuracy *of, const float *scores,
-                                         uint64_t i)
-{
+/* The scores of a position: the first class's, and how far classes are apart. */
+template <typename T> struct scores {
+    const T *first;
+    int64_t step;
+};
+
+template <typename T>
+__device__ static struct scores<T> scores_of(const struct ls_cuda_accuracy *of, const T *scores,
+                                             uint64_t i) {
     const uint64_t inner = (uint64_t)of->of.inner, classes = (uint64_t)of->of.dim;
-    return scores + i / inner * classes * inner + i % inner;
+    struct scores<T> at = {
+        scores + i *classes, 1
+    };
+    if (!of->of.last) {
+        at.first = scores + i / inner * classes * inner + i % inner;
+        at.step = of->of.inner;
+    }
+    return at;
 }
 
-__device__ static bool is_hit(const struct ls_cuda_accuracy *of, const float *score, int64_t named)
+template <typename T>
+__device__ static float score_of(const struct scores<T> *scores, int64_t c)
 {
-    const float wanted = score[named * of->of.inner];
+    return ls_number(scores->first[c * scores->step]);
+}
+
+template <typename T>
+__device__ static bool is_hit(const struct ls_cuda_accuracy *of, const struct scores<T> *scores,
+                              int64_t named)
+{
+    const float wanted = score_of(scores, named);
     int64_t better = 0;
     for (int64_t c = 0; c < of->of.dim; c++)
-        better += !(score[c * of->of.inner] < wanted);
+        better += !(score_of(scores, c) < wanted);
     return better <= of->top_k;
 }
 
 /* The first of the largest scores. */
-__device__ static int64_t predicted_class(const struct ls_cuda_accuracy *of, const float *score)
+template <typename T>
+__device__ static int64_t predicted_class(const struct ls_cuda_accuracy *of,
+                                          const struct scores<T> *scores)
 {
     int64_t best = 0;
     for (int64_t c = 1; c < of->of.dim; c++)
-        if (score[c * of->of.inner] > score[best * of->of.inner])
+        if (score_of(scores, c) > score_of(scores, best))
             best = c;
     return best;
 }
 
-__global__ void count_hits(struct ls_cuda_accuracy of, const float *scores, const float *label,
+template <typename T>
+__global__ void count_hits(struct ls_cuda_accuracy of, const T *scores, const float *label,
                            counter *bad, counter *count)
 {
     const int64_t classes = of.of.dim;
@@ -59,13 +83,13 @@ __global__ void count_hits(struct ls_cuda_accuracy of, const float *scores, cons
         if (ls_label_ignored(label[i], of.has_ignore, of.ignore_label))
             continue;
         const int64_t named = ls_label_class(label[i], classes);
-        const float *score = scores_of(&of, scores, i);
+        const struct scores<T> at = scores_of(&of, scores, i);
         atomicAdd(&count[1], (counter)1);
         if (named < 0) {
             atomicAdd(bad, (counter)1);
             continue;
         }
-        const bool hit = is_hit(&of, score, named);
+        const bool hit = is_hit(&of, &at, named);
         if (hit)
             atomicAdd(&count[0], (counter)1);
         if (of.has_class && hit)
@@ -73,7 +97,7 @@ __global__ void count_hits(struct ls_cuda_accuracy of, const float *scores, cons
         if (of.has_class)
             atomicAdd(&by_class[classes + named], (counter)1);
         if (of.has_confusion)
-            atomicAdd(&confusion[named * classes + predicted_class(&of, score)], (counter)1);
+            atomicAdd(&confusion[named * classes + predicted_class(&of, &at)], (counter)1);
     }
 }
 
@@ -92,7 +116,7 @@ __global__ void add_hits(struct ls_cuda_accuracy of, const counter *bad, const c
     }
 }
 
-int ls_cuda_count_hits(cudaStream_t stream, const struct ls_cuda_accuracy *of, const float *scores,
+int ls_cuda_count_hits(cudaStream_t stream, const struct ls_cuda_accuracy *of, const void *scores,
                        const float *label, void *scratch, double *record)
 {
     const struct ls_cuda_accuracy by = *of;
@@ -101,8 +125,11 @@ int ls_cuda_count_hits(cudaStream_t stream, const struct ls_cuda_accuracy *of, c
     int code = ls_cuda_fill_words(stream, (uint32_t *)scratch, 0,
                                   (size_t)(1 + counters) * sizeof *count / 4);
     if (code == 0)
-        code = LS_LAUNCH(count_hits, ls_blocks((uint64_t)(by.of.outer * by.of.inner)), LS_THREADS,
-                         stream, by, scores, label, bad, count);
+        code = ls_by_type(by.of.bf16, [=](auto number) {
+            using T = decltype(number);
+            return LS_LAUNCH(count_hits<T>, ls_blocks((uint64_t)(by.of.outer * by.of.inner)),
+                             LS_THREADS, stream, by, (const T *)scores, label, bad, count);
+        });
     if (code == 0)
         code = LS_LAUNCH(add_hits, ls_blocks(counters), LS_THREADS, stream, by, bad, count,
                          counters, record);
@@ -112,12 +139,14 @@ int ls_cuda_count_hits(cudaStream_t stream, const struct ls_cuda_accuracy *of, c
 /* ---- Mean intersection over union ------------------------------------------------------------ */
 
 /* The class that a position is taken for; -1: a score is NaN. */
-__device__ static int64_t taken_class(const struct ls_cuda_accuracy *of, const float *score)
+template <typename T>
+__device__ static int64_t taken_class(const struct ls_cuda_accuracy *of,
+                                      const struct scores<T> *scores)
 {
     int64_t taken = 0;
-    float best = score[0];
+    float best = score_of(scores, 0);
     for (int64_t c = 1; c < of->of.dim; c++) {
-        const float value = score[c * of->of.inner];
+        const float value = score_of(scores, c);
         if (value > best)
             taken = c;
         if (value > best || value != value)
@@ -126,8 +155,9 @@ __device__ static int64_t taken_class(const struct ls_cuda_accuracy *of, const f
     return best != best ? -1 : taken;
 }
 
-__global__ void count_intersections(struct ls_cuda_accuracy of, const float *scores,
-                                    const float *label, counter *bad, counter *count)
+template <typename T>
+__global__ void count_intersections(struct ls_cuda_accuracy of, const T *scores, const float *label,
+                                    counter *bad, counter *count)
 {
     const int64_t classes = of.of.dim;
     for (LS_EACH(i, of.of.outer * of.of.inner)) {
@@ -138,7 +168,8 @@ __global__ void count_intersections(struct ls_cuda_accuracy of, const float *sco
             atomicAdd(bad, (counter)1);
             continue;
         }
-        const int64_t taken = taken_class(&of, scores_of(&of, scores, i));
+        const struct scores<T> at = scores_of(&of, scores, i);
+        const int64_t taken = taken_class(&of, &at);
         atomicAdd(&count[2 * classes + named], (counter)1);
         if (taken >= 0)
             atomicAdd(&count[classes + taken], (counter)1);
@@ -154,7 +185,7 @@ __global__ void add_intersections(int64_t counters, const counter *bad, const co
         record[k] = k == 0 && *bad > 0 ? (double)NAN : record[k] + (double)count[k];
 }
 
-int ls_cuda_mean_iou(cudaStream_t stream, const struct ls_cuda_accuracy *of, const float *scores,
+int ls_cuda_mean_iou(cudaStream_t stream, const struct ls_cuda_accuracy *of, const void *scores,
                      const float *label, void *scratch, double *record)
 {
     const struct ls_cuda_accuracy by = *of;
@@ -163,8 +194,12 @@ int ls_cuda_mean_iou(cudaStream_t stream, const struct ls_cuda_accuracy *of, con
     int code = ls_cuda_fill_words(stream, (uint32_t *)scratch, 0,
                                   (size_t)(1 + counters) * sizeof *count / 4);
     if (code == 0)
-        code = LS_LAUNCH(count_intersections, ls_blocks((uint64_t)(by.of.outer * by.of.inner)),
-                         LS_THREADS, stream, by, scores, label, bad, count);
+        code = ls_by_type(by.of.bf16, [=](auto number) {
+            using T = decltype(number);
+            return LS_LAUNCH(count_intersections<T>,
+                             ls_blocks((uint64_t)(by.of.outer * by.of.inner)), LS_THREADS, stream,
+                             by, (const T *)scores, label, bad, count);
+        });
     if (code == 0)
         code = LS_LAUNCH(add_intersections, ls_blocks((uint64_t)counters), LS_THREADS, stream,
                          counters, bad, count, record);

@@ -10,6 +10,7 @@
 #include "device/elementary.h"
 #include "device/label.h"
 #include "ops/cuda/kernels/lanes.h"
+#include "ops/cuda/kernels/numbers.h"
 
 #define LEAST_PROBABILITY 1e-20F /* LS_LEAST_PROBABILITY of device/loss.h */
 
@@ -124,7 +125,7 @@ __global__ void add_terms(struct ls_cuda_loss loss, struct terms terms, int64_t 
 
 __device__ static int64_t place_of(const struct ls_cuda_classes *of, int64_t i, int64_t c)
 {
-    return (i / of->inner * of->dim + c) * of->inner + i % of->inner;
+    return of->last ? i * of->dim + c : (i / of->inner * of->dim + c) * of->inner + i % of->inner;
 }
 
 /* The terms of the labels' own classes. */
@@ -195,9 +196,10 @@ __device__ static double shrink(const struct ls_cuda_loss *loss, float p)
 }
 
 /* With weights or smoothing: in double, rounded once. */
+template <typename T>
 __device__ static void go_back_mixed(const struct ls_cuda_loss *loss,
                                      const struct ls_cuda_classes *of, double scale, const float *p,
-                                     int64_t i, int64_t named, float *dx)
+                                     int64_t i, int64_t named, T *dx)
 {
     const double share = (double)loss->smoothing / (double)of->dim;
     double all = 0, own = (1 - (double)loss->smoothing) * weight_of(loss, named);
@@ -209,13 +211,14 @@ __device__ static void go_back_mixed(const struct ls_cuda_loss *loss,
         double part = share * weight_of(loss, c);
         part = c == named ? part + own : part;
         const double slope = (own + share * all) * (double)p[at] - part;
-        dx[at] = (float)(slope * scale);
+        ls_put(&dx[at], (float)(slope * scale));
     }
 }
 
+template <typename T>
 __global__ void softmax_loss_backward(struct ls_cuda_loss loss, struct ls_cuda_classes of,
                                       const struct ls_batch_numbers *numbers, const float *p,
-                                      const float *label, float *dx)
+                                      const float *label, T *dx)
 {
     const double scale = scale_of(&loss, numbers);
     const float factor = (float)scale;
@@ -231,7 +234,7 @@ __global__ void softmax_loss_backward(struct ls_cuda_loss loss, struct ls_cuda_c
         for (int64_t c = 0; c < of.dim; c++) {
             const int64_t at = place_of(&of, (int64_t)i, c);
             const float slope = (c == named ? p[at] - 1.0F : p[at]) * factor;
-            dx[at] = named < 0 ? 0 : less < 1 ? slope * less : slope;
+            ls_put(&dx[at], named < 0 ? 0 : less < 1 ? slope * less : slope);
         }
     }
 }
@@ -239,12 +242,16 @@ __global__ void softmax_loss_backward(struct ls_cuda_loss loss, struct ls_cuda_c
 int ls_cuda_softmax_loss_backward(cudaStream_t stream, const struct ls_cuda_loss *loss,
                                   const struct ls_cuda_classes *of,
                                   const struct ls_batch_numbers *numbers, const float *p,
-                                  const float *label, float *dx)
+                                  const float *label, void *dx)
 {
     const struct ls_cuda_loss by = *loss;
     const struct ls_cuda_classes classes = *of;
-    return LS_LAUNCH(softmax_loss_backward, ls_blocks((uint64_t)(classes.outer * classes.inner)),
-                     LS_THREADS, stream, by, classes, numbers, p, label, dx);
+    return ls_by_type(classes.bf16, [=](auto number) {
+        using T = decltype(number);
+        return LS_LAUNCH(softmax_loss_backward<T>,
+                         ls_blocks((uint64_t)(classes.outer * classes.inner)), LS_THREADS, stream,
+                         by, classes, numbers, p, label, (T *)dx);
+    });
 }
 
 /* ---- Of probabilities ------------------------------------------------------------------------ */
@@ -253,7 +260,7 @@ int ls_cuda_log_loss(cudaStream_t stream, const struct ls_cuda_loss *loss, int64
                      const float *p, const float *label, void *scratch, double *record)
 {
     const struct ls_cuda_loss by = *loss;
-    const struct ls_cuda_classes of = {by.samples, classes, 1};
+    const struct ls_cuda_classes of = {by.samples, classes, 1, false, false};
     const struct terms terms = terms_of(scratch, by.samples);
     const struct smoothed none = {0, 0, 0};
     int code = ls_cuda_fill_words(stream, (uint32_t *)terms.tally, 0, sizeof *terms.tally / 4);

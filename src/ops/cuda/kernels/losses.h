@@ -17,9 +17,11 @@ extern "C" {
 
 typedef struct CUstream_st *cudaStream_t;
 
-/* Classes along the middle axis. */
+/* Classes along the middle axis of what the classes are of: scores and gradients, which may be
+ * bf16, and probabilities, which are fp32. `last`: they lie as [outer, inner, dim]. */
 struct ls_cuda_classes {
     int64_t outer, dim, inner;
+    bool last, bf16;
 };
 
 /* A mask of as many axes as x, whose extents may be 1; rank 0: none. */
@@ -29,9 +31,9 @@ struct ls_cuda_mask {
     const float *numbers;
 };
 int ls_cuda_softmax(cudaStream_t stream, const struct ls_cuda_classes *of,
-                    const struct ls_cuda_mask *mask, const float *x, float *y);
+                    const struct ls_cuda_mask *mask, const void *x, float *y);
 int ls_cuda_softmax_backward(cudaStream_t stream, const struct ls_cuda_classes *of, const float *y,
-                             const float *dy, float *dx);
+                             const float *dy, void *dx);
 
 /* What a loss is, beside its numbers. */
 struct ls_cuda_loss {
@@ -53,7 +55,7 @@ int ls_cuda_softmax_loss(cudaStream_t stream, const struct ls_cuda_loss *loss,
 int ls_cuda_softmax_loss_backward(cudaStream_t stream, const struct ls_cuda_loss *loss,
                                   const struct ls_cuda_classes *of,
                                   const struct ls_batch_numbers *numbers, const float *p,
-                                  const float *label, float *dx);
+                                  const float *label, void *dx);
 /* Of probabilities [samples, classes]. */
 int ls_cuda_log_loss(cudaStream_t stream, const struct ls_cuda_loss *loss, int64_t classes,
                      const float *p, const float *label, void *scratch, double *record);
@@ -83,10 +85,10 @@ struct ls_cuda_accuracy {
 /* Bytes of scratch, of accuracies and of intersections. */
 size_t ls_cuda_accuracy_scratch(const struct ls_cuda_accuracy *of);
 /* record: that of the metric, [hits, valid]. */
-int ls_cuda_count_hits(cudaStream_t stream, const struct ls_cuda_accuracy *of, const float *scores,
+int ls_cuda_count_hits(cudaStream_t stream, const struct ls_cuda_accuracy *of, const void *scores,
                        const float *label, void *scratch, double *record);
 /* record: [hits x classes, taken x classes, true x classes]. */
-int ls_cuda_mean_iou(cudaStream_t stream, const struct ls_cuda_accuracy *of, const float *scores,
+int ls_cuda_mean_iou(cudaStream_t stream, const struct ls_cuda_accuracy *of, const void *scores,
                      const float *label, void *scratch, double *record);
 /* record[0] += labels that count, or their weights, or (numbers) the sum of the numbers there. */
 int ls_cuda_count_labels(cudaStream_t stream, const struct ls_cuda_loss *loss, int64_t classes,

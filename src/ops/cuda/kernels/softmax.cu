@@ -4,6 +4,7 @@
 #include "device/elementary.h"
 #include "ops/cuda/kernels/lanes.h"
 #include "ops/cuda/kernels/losses.h"
+#include "ops/cuda/kernels/numbers.h"
 
 __device__ static bool is_masked(const struct ls_cuda_mask *mask, int64_t i)
 {
@@ -20,16 +21,18 @@ __device__ static bool is_masked(const struct ls_cuda_mask *mask, int64_t i)
 /* Where class c of position i is. */
 __device__ static int64_t place_of(const struct ls_cuda_classes *of, int64_t i, int64_t c)
 {
-    return (i / of->inner * of->dim + c) * of->inner + i % of->inner;
+    return of->last ? i * of->dim + c : (i / of->inner * of->dim + c) * of->inner + i % of->inner;
 }
 
-__device__ static float number_at(const struct ls_cuda_mask *mask, const float *x, int64_t at)
+template <typename T>
+__device__ static float number_at(const struct ls_cuda_mask *mask, const T *x, int64_t at)
 {
-    return is_masked(mask, at) ? -INFINITY : x[at];
+    return is_masked(mask, at) ? -INFINITY : ls_number(x[at]);
 }
 
 /* Classes that follow each other: a group of 16 threads a position, with sums in lanes. */
-__global__ void softmax_lanes(struct ls_cuda_classes of, struct ls_cuda_mask mask, const float *x,
+template <typename T>
+__global__ void softmax_lanes(struct ls_cuda_classes of, struct ls_cuda_mask mask, const T *x,
                               float *y)
 {
     const struct ls_lane_group at = ls_find_lane_group();
@@ -58,7 +61,8 @@ __global__ void softmax_lanes(struct ls_cuda_classes of, struct ls_cuda_mask mas
 }
 
 /* Others: a thread a position, one class after the other. */
-__global__ void softmax_each(struct ls_cuda_classes of, struct ls_cuda_mask mask, const float *x,
+template <typename T>
+__global__ void softmax_each(struct ls_cuda_classes of, struct ls_cuda_mask mask, const T *x,
                              float *y)
 {
     for (LS_EACH(i, of.outer * of.inner)) {
@@ -79,19 +83,23 @@ __global__ void softmax_each(struct ls_cuda_classes of, struct ls_cuda_mask mask
 }
 
 int ls_cuda_softmax(cudaStream_t stream, const struct ls_cuda_classes *of,
-                    const struct ls_cuda_mask *mask, const float *x, float *y)
+                    const struct ls_cuda_mask *mask, const void *x, float *y)
 {
     const struct ls_cuda_classes by = *of;
     const struct ls_cuda_mask hide = *mask;
-    if (by.inner == 1)
-        return LS_LAUNCH(softmax_lanes, ls_lane_blocks((uint64_t)by.outer), LS_THREADS, stream, by,
-                         hide, x, y);
-    return LS_LAUNCH(softmax_each, ls_blocks((uint64_t)(by.outer * by.inner)), LS_THREADS, stream,
-                     by, hide, x, y);
+    return ls_by_type(by.bf16, [=](auto number) {
+        using T = decltype(number);
+        if (by.inner == 1)
+            return LS_LAUNCH(softmax_lanes<T>, ls_lane_blocks((uint64_t)by.outer), LS_THREADS,
+                             stream, by, hide, (const T *)x, y);
+        return LS_LAUNCH(softmax_each<T>, ls_blocks((uint64_t)(by.outer * by.inner)), LS_THREADS,
+                         stream, by, hide, (const T *)x, y);
+    });
 }
 
+template <typename T>
 __global__ void softmax_backward_lanes(struct ls_cuda_classes of, const float *y, const float *dy,
-                                       float *dx)
+                                       T *dx)
 {
     const struct ls_lane_group at = ls_find_lane_group();
     for (uint64_t r = 0; r < ls_lane_rounds((uint64_t)of.outer, at.groups); r++) {
@@ -105,12 +113,13 @@ __global__ void softmax_backward_lanes(struct ls_cuda_classes of, const float *y
         dot = __shfl_sync(0xffffffffu, dot,
                           (int)(threadIdx.x % warpSize / LS_CUDA_LANES * LS_CUDA_LANES));
         for (int64_t c = first + (int64_t)at.lane; there && c < end; c += LS_CUDA_LANES)
-            dx[c] = (dy[c] - dot) * y[c];
+            ls_put(&dx[c], (dy[c] - dot) * y[c]);
     }
 }
 
+template <typename T>
 __global__ void softmax_backward_each(struct ls_cuda_classes of, const float *y, const float *dy,
-                                      float *dx)
+                                      T *dx)
 {
     for (LS_EACH(i, of.outer * of.inner)) {
         float dot = 0;
@@ -120,18 +129,21 @@ __global__ void softmax_backward_each(struct ls_cuda_classes of, const float *y,
         }
         for (int64_t c = 0; c < of.dim; c++) {
             const int64_t at = place_of(&of, (int64_t)i, c);
-            dx[at] = (dy[at] - dot) * y[at];
+            ls_put(&dx[at], (dy[at] - dot) * y[at]);
         }
     }
 }
 
 int ls_cuda_softmax_backward(cudaStream_t stream, const struct ls_cuda_classes *of, const float *y,
-                             const float *dy, float *dx)
+                             const float *dy, void *dx)
 {
     const struct ls_cuda_classes by = *of;
-    if (by.inner == 1)
-        return LS_LAUNCH(softmax_backward_lanes, ls_lane_blocks((uint64_t)by.outer), LS_THREADS,
-                         stream, by, y, dy, dx);
-    return LS_LAUNCH(softmax_backward_each, ls_blocks((uint64_t)(by.outer * by.inner)), LS_THREADS,
-                     stream, by, y, dy, dx);
+    return ls_by_type(by.bf16, [=](auto number) {
+        using T = decltype(number);
+        if (by.inner == 1)
+            return LS_LAUNCH(softmax_backward_lanes<T>, ls_lane_blocks((uint64_t)by.outer),
+                             LS_THREADS, stream, by, y, dy, (T *)dx);
+        return LS_LAUNCH(softmax_backward_each<T>, ls_blocks((uint64_t)(by.outer * by.inner)),
+                         LS_THREADS, stream, by, y, dy, (T *)dx);
+    });
 }
