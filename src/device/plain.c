@@ -88,29 +88,11 @@ int ls_plain_clear_masked(const uint32_t *mask, size_t first, float *numbers, si
 /* Of a normal filler a number may be dropped: base/random.h has the bits. */
 static double number(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, uint64_t i)
 {
-    const double span = filler->second - filler->first;
-    const uint64_t side = (uint64_t)filler->row;
-    double f, c;
-    switch (filler->kind) {
-    case LS_FILLER_UNIFORM:
-        return filler->first + (double)ls_random_uniform(key, ordinal, i) * span;
-    case LS_FILLER_INTEGER:
-        return filler->first + floor((double)ls_random_uniform(key, ordinal, i) * (span + 1));
-    case LS_FILLER_BOXES:
-        return ls_filler_box(filler, i, (double)ls_random_uniform(key, ordinal, i));
-    case LS_FILLER_UNITBALL:
-        return (double)ls_random_uniform(key, ordinal, i);
-    case LS_FILLER_NORMAL:
-        if (filler->keep >> 32 == 0 && ls_random_u32(ls_mix(key + 1), ordinal, i) >= filler->keep)
-            return 0;
-        return filler->first + ls_random_normal(key, ordinal, i) * filler->second;
-    case LS_FILLER_BILINEAR:
-        f = (double)((side + 1) / 2), c = (double)(side - 1) / (2 * f);
-        return (1 - fabs((double)(i % side) / f - c)) *
-               (1 - fabs((double)(i / side % side) / f - c));
-    default:
-        return filler->first;
-    }
+    if (filler->kind != LS_FILLER_NORMAL)
+        return ls_filler_number(filler, i, (double)ls_random_uniform(key, ordinal, i));
+    if (filler->keep >> 32 == 0 && ls_random_u32(ls_mix(key + 1), ordinal, i) >= filler->keep)
+        return 0;
+    return filler->first + ls_random_normal(key, ordinal, i) * filler->second;
 }
 
 void ls_plain_fill(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ir/matmul.h"
 
+#include "ir/op.h"
+
 static void add_axis(struct ls_matmul_axes *axes, int64_t extent,
                      const struct ls_shape *const of[2], int axis)
 {

@@ -7,7 +7,9 @@
 #ifndef LS_IR_MATMUL_H
 #define LS_IR_MATMUL_H
 
-#include "ir/op.h"
+#include "ir/shape.h"
+
+struct ls_op;
 
 /* Outer axes of one kind, row-major; `step`: elements from a place to the next in a and b, 0 where
  * the operand is repeated. */

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "device/elementary.h"
 #include "device/elementary_double.h"
+#include "device/trigonometry.h"
 #include "support/support.h"
 
 struct function {
@@ -122,12 +123,33 @@ static void functions_of_doubles_have_the_bits_of_the_host(void **state)
     }
 }
 
+/* Angles, near 0 and far from it, whole numbers among them; and half turns from 0 to 2. */
+static void angles_have_the_bits_of_the_host(void **state)
+{
+    const uint64_t count = getenv("LOCKSTEP_ALL") != NULL ? 400000000 : 2000000;
+    (void)state;
+    ls_set_float_mode();
+    for (uint64_t i = 0; i < count; i++) {
+        const double word = (double)ls_random_u32(5, 1, i);
+        const double far = i % 4 == 0 ? 1e13 : i % 4 == 1 ? 1e6 : i % 4 == 2 ? 3e3 : 15;
+        double x = (word * 0x1p-32 - 0.5) * 2 * far;
+        x = i % 3 == 0 ? trunc(x) : x;
+        compare_doubles("sin", x, ls_double_sin(x), Sleef_cinz_sind1_u10purec(x));
+        compare_doubles("cos", x, ls_double_cos(x), Sleef_cinz_cosd1_u10purec(x));
+        const double turns = i < 16 ? (double)i / 8 : word * 0x1p-31;
+        const Sleef_double_2 both = Sleef_cinz_sincospid1_u05purec(turns);
+        compare_doubles("sin of half turns", turns, ls_double_of_half_turns(turns, false), both.x);
+        compare_doubles("cos of half turns", turns, ls_double_of_half_turns(turns, true), both.y);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_have_the_bits_of_the_host),
         cmocka_unit_test(powers_have_the_bits_of_the_host),
         cmocka_unit_test(functions_of_doubles_have_the_bits_of_the_host),
+        cmocka_unit_test(angles_have_the_bits_of_the_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

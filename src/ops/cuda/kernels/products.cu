@@ -1,92 +1,16 @@
-/* See products.h. A block of threads computes a tile of TILE x TILE results, a thread PART x PART
- * of them; LS_PRODUCT_BLOCK terms of both operands at a time lie in shared memory, which is one
- * block of the declared sum. SPDX-License-Identifier: BSD-2-Clause */
-#include "ops/cuda/kernels/cuda_c.h"
+/* See products.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cuda/kernels/product_tile.h"
 
 #include "ops/cuda/kernels/products.h"
 
 namespace
 {
 
-constexpr int TILE = 64, PART = 4, SIDE = TILE / PART, TERMS = 32, AXES = 3;
-static_assert(SIDE * SIDE == 256, "a thread for each part of a tile");
-
-struct size {
-    int64_t lines, columns, terms, groups;
-};
-
-/* ---- The product ----------------------------------------------------------------------------- */
-
-/* Sums of a thread, line by line: two chains of the block at hand, and what blocks came to. */
-struct part {
-    float chain[2][PART][PART], sum[PART][PART];
-};
-
-__device__ inline void clear(struct part *part)
-{
-    for (int i = 0; i < PART; i++)
-        for (int j = 0; j < PART; j++)
-            part->chain[0][i][j] = part->chain[1][i][j] = part->sum[i][j] = 0;
-}
-
-/* A term of all results of a thread, which are SIDE lines and columns apart. */
-__device__ inline void add_term(float (*chain)[PART][PART], const float *a, const float *b)
-{
-    for (int i = 0; i < PART; i++)
-        for (int j = 0; j < PART; j++)
-            (*chain)[i][j] = fmaf(a[i * SIDE], b[j * SIDE], (*chain)[i][j]);
-}
-
-__device__ inline void end_block(struct part *part)
-{
-    for (int i = 0; i < PART; i++)
-        for (int j = 0; j < PART; j++) {
-            const float both = part->chain[0][i][j] + part->chain[1][i][j];
-            part->sum[i][j] = part->sum[i][j] + both;
-            part->chain[0][i][j] = part->chain[1][i][j] = 0;
-        }
-}
-
-/* TERMS terms from `first` on of the TILE lines from `line` on; zeros behind the ends. */
-template <class Operand>
-__device__ inline void load(const Operand &from, int64_t group, int64_t line, int64_t lines,
-                            int64_t first, int64_t terms, float (*to)[TILE])
-{
-    for (int i = (int)threadIdx.x; i < TILE * TERMS; i += SIDE * SIDE) {
-        const int64_t at = line + i % TILE, term = first + i / TILE;
-        to[i / TILE][i % TILE] = at < lines && term < terms ? from(group, at, term) : 0;
-    }
-}
-
-template <class A, class B, class Out> __global__ void multiply(A a, B b, Out out, struct size of)
-{
-    __shared__ float left[TERMS][TILE], right[TERMS][TILE];
-    const int64_t group = blockIdx.z;
-    const int64_t line = (int64_t)blockIdx.x * TILE, column = (int64_t)blockIdx.y * TILE;
-    const int mine = (int)threadIdx.x / SIDE, other = (int)threadIdx.x % SIDE;
-    struct part part;
-    clear(&part);
-    for (int64_t first = 0; first < of.terms; first += TERMS) {
-        load(a, group, line, of.lines, first, of.terms, left);
-        load(b, group, column, of.columns, first, of.terms, right);
-        __syncthreads();
-        for (int t = 0; t < TERMS; t += 2) { /* zeros behind the end change no sum */
-            add_term(&part.chain[0], left[t] + mine, right[t] + other);
-            add_term(&part.chain[1], left[t + 1] + mine, right[t + 1] + other);
-        }
-        end_block(&part);
-        __syncthreads();
-    }
-    for (int i = 0; i < PART; i++)
-        for (int j = 0; j < PART; j++) {
-            const int64_t l = line + mine + i * SIDE, c = column + other + j * SIDE;
-            if (l < of.lines && c < of.columns)
-                out(group, l, c, part.sum[i][j] + 0.0F);
-        }
-}
+constexpr int AXES = 3;
 
 /* Groups of single channels have one chain without blocks, a thread for each result. */
-template <class A, class B, class Out> __global__ void chain(A a, B b, Out out, struct size of)
+template <class A, class B, class Out>
+__global__ void chain(A a, B b, Out out, struct ls_tile_size of)
 {
     const int64_t results = of.groups * of.lines * of.columns;
     for (LS_EACH(i, results)) {
@@ -100,22 +24,18 @@ template <class A, class B, class Out> __global__ void chain(A a, B b, Out out, 
 }
 
 template <class A, class B, class Out>
-int launch(cudaStream_t stream, const A &a, const B &b, const Out &out, const struct size &of,
-           bool single)
+int launch(cudaStream_t stream, const A &a, const B &b, const Out &out,
+           const struct ls_tile_size &of, bool single)
 {
     const A left = a;
     const B right = b;
     const Out to = out;
-    const struct size all = of;
-    if (of.lines <= 0 || of.columns <= 0 || of.groups <= 0)
-        return 0;
-    if (single)
-        return LS_LAUNCH((chain<A, B, Out>),
-                         ls_blocks((uint64_t)(of.groups * of.lines * of.columns)), LS_THREADS,
-                         stream, left, right, to, all);
-    const dim3 grid((unsigned)((of.lines + TILE - 1) / TILE),
-                    (unsigned)((of.columns + TILE - 1) / TILE), (unsigned)of.groups);
-    return LS_LAUNCH((multiply<A, B, Out>), grid, dim3(SIDE * SIDE), stream, left, right, to, all);
+    const struct ls_tile_size all = of;
+    const int64_t results = of.groups * of.lines * of.columns;
+    if (!single || results <= 0)
+        return ls_tile_launch(stream, a, b, out, of);
+    return LS_LAUNCH((chain<A, B, Out>), ls_blocks((uint64_t)results), LS_THREADS, stream, left,
+                     right, to, all);
 }
 
 /* ---- Matrices -------------------------------------------------------------------------------- */
@@ -128,6 +48,11 @@ struct matrix {
         return data[at * line + t * term];
     }
 };
+
+__device__ inline bool ls_tile_by_line(const struct matrix &matrix)
+{
+    return matrix.term == 1;
+}
 
 __device__ inline float finish(float sum, const float *bias, int64_t channel, bool relu,
                                float slope)
@@ -458,7 +383,7 @@ __global__ void sum_channels(const float *dy, int64_t samples, int64_t channels,
         int64_t terms = 0;
         for (int64_t n = 0; n < samples; n++)
             for (int64_t p = 0; p < points; p++) {
-                if (terms > 0 && terms % TERMS == 0) {
+                if (terms > 0 && terms % LS_TILE_TERMS == 0) {
                     sum = sum + (chain[0] + chain[1]);
                     chain[0] = chain[1] = 0;
                 }
