@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/host_device.h"
+
 /* Queries and keys of a block; both are part of the definition. */
 enum { LS_ATTENTION_BLOCK = 64 };
 
@@ -29,7 +31,7 @@ enum { LS_ATTENTION_BLOCK = 64 };
     }
 enum { LS_ATTENTION_TERMS = 7 };
 
-static inline float ls_attention_exp(float x)
+LS_HOST_DEVICE float ls_attention_exp(float x)
 {
     static const float c[LS_ATTENTION_TERMS] = LS_ATTENTION_POLYNOMIAL;
     if (x < LS_ATTENTION_LEAST)

@@ -19,7 +19,7 @@ struct ls_wide {
     double high, low;
 };
 
-LS_HOST_DEVICE struct ls_wide ls_wide(double high, double low)
+LS_HOST_DEVICE struct ls_wide ls_wide_of(double high, double low)
 {
     struct ls_wide wide;
     wide.high = high;
@@ -41,38 +41,38 @@ LS_HOST_DEVICE double ls_wide_head(double x)
 LS_HOST_DEVICE struct ls_wide ls_wide_add_less(double x, double y)
 {
     const double sum = x + y;
-    return ls_wide(sum, (x - sum) + y);
+    return ls_wide_of(sum, (x - sum) + y);
 }
 
 LS_HOST_DEVICE struct ls_wide ls_wide_plus_less(struct ls_wide x, double y)
 {
     const double sum = x.high + y;
-    return ls_wide(sum, ((x.high - sum) + y) + x.low);
+    return ls_wide_of(sum, ((x.high - sum) + y) + x.low);
 }
 
 LS_HOST_DEVICE struct ls_wide ls_wide_one_and(struct ls_wide y)
 {
     const double sum = 1 + y.high;
-    return ls_wide(sum, ((1 - sum) + y.high) + y.low);
+    return ls_wide_of(sum, ((1 - sum) + y.high) + y.low);
 }
 
 /* x + y, whichever is larger. */
 LS_HOST_DEVICE struct ls_wide ls_wide_of_sum(double x, double y)
 {
     const double sum = x + y, part = sum - x;
-    return ls_wide(sum, (x - (sum - part)) + (y - part));
+    return ls_wide_of(sum, (x - (sum - part)) + (y - part));
 }
 
 LS_HOST_DEVICE struct ls_wide ls_wide_plus(struct ls_wide x, double y)
 {
     const double sum = x.high + y, part = sum - x.high;
-    return ls_wide(sum, ((x.high - (sum - part)) + (y - part)) + x.low);
+    return ls_wide_of(sum, ((x.high - (sum - part)) + (y - part)) + x.low);
 }
 
 LS_HOST_DEVICE struct ls_wide ls_wide_add(struct ls_wide x, struct ls_wide y)
 {
     const double sum = x.high + y.high, part = sum - x.high;
-    return ls_wide(sum, ((x.high - (sum - part)) + (y.high - part)) + (x.low + y.low));
+    return ls_wide_of(sum, ((x.high - (sum - part)) + (y.high - part)) + (x.low + y.low));
 }
 
 /* What x y is beside its rounded product, of the halves of both, in this order. */
@@ -93,14 +93,14 @@ LS_HOST_DEVICE struct ls_wide ls_wide_times(struct ls_wide x, struct ls_wide y)
     rest = rest + xl * yl;
     rest = rest + x.high * y.low;
     rest = rest + x.low * y.high;
-    return ls_wide(product, rest);
+    return ls_wide_of(product, rest);
 }
 
 /* The sum of the halves' product where x has one double. */
 LS_HOST_DEVICE struct ls_wide ls_wide_scaled(struct ls_wide x, double y)
 {
     const double product = x.high * y;
-    return ls_wide(product, ls_wide_rest(x.high, y, product) + x.low * y);
+    return ls_wide_of(product, ls_wide_rest(x.high, y, product) + x.low * y);
 }
 
 LS_HOST_DEVICE struct ls_wide ls_wide_squared(struct ls_wide x)
@@ -110,13 +110,13 @@ LS_HOST_DEVICE struct ls_wide ls_wide_squared(struct ls_wide x)
     double rest = xh * xh + -square;
     rest = rest + (xh + xh) * xl;
     rest = rest + xl * xl;
-    return ls_wide(square, rest + x.high * (x.low + x.low));
+    return ls_wide_of(square, rest + x.high * (x.low + x.low));
 }
 
 LS_HOST_DEVICE struct ls_wide ls_wide_product(double x, double y)
 {
     const double product = x * y;
-    return ls_wide(product, ls_wide_rest(x, y, product));
+    return ls_wide_of(product, ls_wide_rest(x, y, product));
 }
 
 /* ---- Of an angle ----------------------------------------------------------------------------- */
@@ -213,10 +213,10 @@ LS_HOST_DEVICE double ls_double_eighth_sine(double t)
     u = u * s + 3.13361688966868392878422e-07;
     u = u * s + -3.6576204182161551920361e-05;
     u = u * s + 0.00249039457019271850274356;
-    struct ls_wide x = ls_wide_add(
-        ls_wide(u * s, 0), ls_wide(-0.0807455121882807852484731, 3.61852475067037104849987e-18));
+    struct ls_wide x = ls_wide_add(ls_wide_of(u * s, 0), ls_wide_of(-0.0807455121882807852484731,
+                                                                    3.61852475067037104849987e-18));
     x = ls_wide_add(ls_wide_times(square, x),
-                    ls_wide(0.785398163397448278999491, 3.06287113727155002607105e-17));
+                    ls_wide_of(0.785398163397448278999491, 3.06287113727155002607105e-17));
     x = ls_wide_scaled(x, t);
     return x.high + x.low;
 }
@@ -231,10 +231,11 @@ LS_HOST_DEVICE double ls_double_eighth_cosine(double t)
     u = u * s + -2.4611369501044697495359e-08;
     u = u * s + 3.59086044859052754005062e-06;
     u = u * s + -0.000325991886927389905997954;
-    struct ls_wide x = ls_wide_add(
-        ls_wide(u * s, 0), ls_wide(0.0158543442438155018914259, -1.04693272280631521908845e-18));
+    struct ls_wide x =
+        ls_wide_add(ls_wide_of(u * s, 0),
+                    ls_wide_of(0.0158543442438155018914259, -1.04693272280631521908845e-18));
     x = ls_wide_add(ls_wide_times(square, x),
-                    ls_wide(-0.308425137534042437259529, -1.95698492133633550338345e-17));
+                    ls_wide_of(-0.308425137534042437259529, -1.95698492133633550338345e-17));
     x = ls_wide_plus(ls_wide_times(x, square), 1);
     return x.high + x.low;
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "device/plain.h"
 #include "ir/layer.h"
@@ -50,6 +51,26 @@ static int copy_constants(struct ls_prepared *prepared, const struct ls_card_op 
     return ls_card_memory.write(NULL, prepared->state, numbers, count * sizeof *numbers, error);
 }
 
+/* The same of a table that is computed. */
+static int copy_table(struct ls_prepared *prepared, const struct ls_card_op *of,
+                      struct ls_error *error)
+{
+    const size_t bytes = of->table_bytes != NULL ? of->table_bytes(prepared->op) : 0;
+    if (bytes == 0)
+        return copy_constants(prepared, of, error);
+    void *table = ls_alloc(bytes, 1);
+    prepared->state = ls_card_memory.create(bytes);
+    int status = 0;
+    if (table == NULL || prepared->state == NULL)
+        status = ls_fail_memory(error, "numbers of a layer on a card");
+    if (status == 0) {
+        of->make_table(prepared->op, table);
+        status = ls_card_memory.write(NULL, prepared->state, table, bytes, error);
+    }
+    ls_free(table);
+    return status;
+}
+
 static int prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     const struct ls_card_op *of = card_op_of(prepared);
@@ -62,7 +83,7 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
         prepared->scratch_bytes = of->scratch(op);
     if (prepared->scratch_bytes > 0) /* the arena is aligned to 64 bytes */
         prepared->scratch_bytes += SCRATCH_ALIGNMENT;
-    return copy_constants(prepared, of, error);
+    return copy_table(prepared, of, error);
 }
 
 static void release(struct ls_prepared *prepared)

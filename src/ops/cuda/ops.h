@@ -34,6 +34,10 @@ struct ls_card_op {
     /* (optional) Numbers of the definition, in the host's memory, that kernels read: they are
      * copied to the card once. *count 0: none. */
     const float *(*constants)(const struct ls_op *op, size_t *count);
+    /* (optional) Instead of `constants`: bytes of a table, 0: none, and what computes it in the
+     * host's memory. It is copied to the card once, as struct ls_card_call.constants. */
+    size_t (*table_bytes)(const struct ls_op *op);
+    void (*make_table)(const struct ls_op *op, void *table);
     /* (optional) The op is refused, with a message that names its layer, before anything runs. */
     int (*check)(const struct ls_op *op, struct ls_error *error);
     enum ls_kernel_bits bits; /* LS_BITS_UNSAID: LS_BITS_OWN */
@@ -41,10 +45,11 @@ struct ls_card_op {
 };
 
 /* By kind; empty where another family has it. A new family is a line here. */
-/* clang-format off: a line a family */
+/* clang-format off */
 #define LS_CARD_FAMILIES(FAMILY) \
     FAMILY(moves) \
     FAMILY(shaping) \
+    FAMILY(attention) \
     FAMILY(regions) \
     FAMILY(gradients) \
     FAMILY(products) \
