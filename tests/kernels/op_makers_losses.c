@@ -14,6 +14,8 @@ void make_classes(struct op_scene *scene)
     struct ls_shape x =
         shape_of(log ? 2 : (int)scene_draw(scene, 2, 4), scene_draw(scene, 1, 5),
                  scene_draw(scene, 2, 7), scene_draw(scene, 1, 4), scene_draw(scene, 1, 20));
+    if (x.rank == 4 && scene->round % 4 == 3) /* more positions than losses add up in a part */
+        x.dim[3] = scene_draw(scene, 250, 600);
     struct ls_shape label = x;
     label.rank--;
     memmove(label.dim + 1, x.dim + 2, 2 * sizeof *x.dim);

@@ -1,5 +1,5 @@
 /* Softmax, losses and counts. See ops/cuda/ops.h. SPDX-License-Identifier: BSD-2-Clause */
-#include "ops/cuda/kernels/losses.h"
+#include "ops/cuda/losses.h"
 
 #include <string.h>
 
@@ -11,8 +11,7 @@ static int64_t size_of(const struct ls_value *value)
     return ls_shape_size(&value->shape);
 }
 
-/* `typed`: the one that may be bf16 of those that lie so. */
-static struct ls_cuda_classes classes_along(const struct ls_value *typed, int axis)
+struct ls_cuda_classes ls_card_classes(const struct ls_value *typed, int axis)
 {
     const struct ls_shape *shape = &typed->shape;
     return (struct ls_cuda_classes){.outer = ls_shape_count(shape, 0, axis),
@@ -62,8 +61,8 @@ static double *record_of(const struct ls_card_call *call, int offset)
     return call->context->partials + offset;
 }
 
-static struct ls_cuda_loss loss_of(const struct ls_card_call *call, int64_t samples,
-                                   int64_t positions)
+struct ls_cuda_loss ls_card_loss(const struct ls_card_call *call, int64_t samples,
+                                 int64_t positions)
 {
     const struct ls_loss_attr *attr = &call->op->attr.loss;
     return (struct ls_cuda_loss){.normalization = attr->normalization,
@@ -79,7 +78,7 @@ static struct ls_cuda_loss loss_of(const struct ls_card_call *call, int64_t samp
                                  .class_weight = call->constants};
 }
 
-static const float *class_weights(const struct ls_op *op, size_t *count)
+const float *ls_card_class_weights(const struct ls_op *op, size_t *count)
 {
     *count = op->attr.loss.class_weight != NULL ? (size_t)op->attr.loss.classes : 0;
     return op->attr.loss.class_weight;
@@ -90,7 +89,7 @@ static const float *class_weights(const struct ls_op *op, size_t *count)
 static int softmax(const struct ls_card_call *call)
 {
     const struct ls_op *op = call->op;
-    const struct ls_cuda_classes of = classes_along(op->input[0], op->attr.axis);
+    const struct ls_cuda_classes of = ls_card_classes(op->input[0], op->attr.axis);
     struct ls_cuda_mask mask = {.rank = 0};
     if (op->inputs > 1) {
         mask.rank = op->input[0]->shape.rank;
@@ -105,7 +104,7 @@ static int softmax(const struct ls_card_call *call)
 
 static int softmax_backward(const struct ls_card_call *call)
 {
-    const struct ls_cuda_classes of = classes_along(call->op->output[0], call->op->attr.axis);
+    const struct ls_cuda_classes of = ls_card_classes(call->op->output[0], call->op->attr.axis);
     return ls_cuda_softmax_backward(call->stream, &of, call->in[0], call->in[1], call->out[0]);
 }
 
@@ -113,17 +112,17 @@ static int softmax_backward(const struct ls_card_call *call)
 
 static size_t softmax_loss_scratch(const struct ls_op *op)
 {
-    const struct ls_cuda_classes of = classes_along(op->input[0], op->attr.loss.axis);
-    const int64_t parts =
-        op->attr.loss.smoothing > 0 ? of.outer * of.dim * (of.inner / 256 + 1) : 0;
-    return ls_cuda_loss_scratch(of.outer * of.inner, parts);
+    const struct ls_cuda_classes of = ls_card_classes(op->input[0], op->attr.loss.axis);
+    const int64_t parts = of.inner > 1 ? of.dim * (of.inner / 256 + 1) : 0;
+    return ls_cuda_loss_scratch(of.outer * of.inner,
+                                op->attr.loss.smoothing > 0 ? of.outer * (1 + parts) : 0);
 }
 
 static int softmax_loss(const struct ls_card_call *call)
 {
     const struct ls_loss_attr *attr = &call->op->attr.loss;
-    const struct ls_cuda_classes of = classes_along(call->op->input[0], attr->axis);
-    const struct ls_cuda_loss loss = loss_of(call, of.outer, of.outer * of.inner);
+    const struct ls_cuda_classes of = ls_card_classes(call->op->input[0], attr->axis);
+    const struct ls_cuda_loss loss = ls_card_loss(call, of.outer, of.outer * of.inner);
     const struct ls_cuda_mask none = {.rank = 0};
     const int code = ls_cuda_softmax(call->stream, &of, &none, call->in[0], call->out[0]);
     return code != cudaSuccess
@@ -134,8 +133,9 @@ static int softmax_loss(const struct ls_card_call *call)
 
 static int softmax_loss_backward(const struct ls_card_call *call)
 {
-    const struct ls_cuda_classes of = classes_along(call->op->output[0], call->op->attr.loss.axis);
-    const struct ls_cuda_loss loss = loss_of(call, of.outer, of.outer * of.inner);
+    const struct ls_cuda_classes of =
+        ls_card_classes(call->op->output[0], call->op->attr.loss.axis);
+    const struct ls_cuda_loss loss = ls_card_loss(call, of.outer, of.outer * of.inner);
     return ls_cuda_softmax_loss_backward(call->stream, &loss, &of, call->context->numbers,
                                          call->in[0], call->in[1], call->out[0]);
 }
@@ -151,7 +151,7 @@ static int log_loss(const struct ls_card_call *call)
 {
     const struct ls_value *p = call->op->input[0];
     const int64_t samples = p->shape.dim[0];
-    const struct ls_cuda_loss loss = loss_of(call, samples, samples);
+    const struct ls_cuda_loss loss = ls_card_loss(call, samples, samples);
     return ls_cuda_log_loss(call->stream, &loss, size_of(p) / samples, call->in[0], call->in[1],
                             call->scratch, record_of(call, call->op->attr.loss.metric_offset));
 }
@@ -160,7 +160,7 @@ static int log_loss_backward(const struct ls_card_call *call)
 {
     const struct ls_value *p = call->op->input[0];
     const int64_t samples = p->shape.dim[0];
-    const struct ls_cuda_loss loss = loss_of(call, samples, samples);
+    const struct ls_cuda_loss loss = ls_card_loss(call, samples, samples);
     return ls_cuda_log_loss_backward(call->stream, &loss, size_of(p) / samples,
                                      call->context->numbers, call->in[0], call->in[1],
                                      call->out[0]);
@@ -176,14 +176,14 @@ static size_t sigmoid_loss_scratch(const struct ls_op *op)
 static int sigmoid_loss(const struct ls_card_call *call)
 {
     const struct ls_value *x = call->op->input[0];
-    const struct ls_cuda_loss loss = loss_of(call, ls_value_sample_rows(x), size_of(x));
+    const struct ls_cuda_loss loss = ls_card_loss(call, ls_value_sample_rows(x), size_of(x));
     return ls_cuda_sigmoid_loss(call->stream, &loss, size_of(x), call->in[0], call->in[1],
                                 call->scratch, record_of(call, call->op->attr.loss.metric_offset));
 }
 
 static int sigmoid_loss_backward(const struct ls_card_call *call)
 {
-    const struct ls_cuda_loss loss = loss_of(call, 0, 0);
+    const struct ls_cuda_loss loss = ls_card_loss(call, 0, 0);
     return ls_cuda_sigmoid_loss_backward(call->stream, &loss, size_of(call->op->output[0]),
                                          call->context->numbers, call->in[0], call->in[1],
                                          call->out[0]);
@@ -193,14 +193,14 @@ static int euclidean_loss(const struct ls_card_call *call)
 {
     const struct ls_value *x = call->op->input[0];
     const int64_t samples = ls_value_sample_rows(x);
-    const struct ls_cuda_loss loss = loss_of(call, samples, samples);
+    const struct ls_cuda_loss loss = ls_card_loss(call, samples, samples);
     return ls_cuda_euclidean_loss(call->stream, &loss, size_of(x), call->in[0], call->in[1],
                                   record_of(call, call->op->attr.loss.metric_offset));
 }
 
 static int euclidean_loss_backward(const struct ls_card_call *call)
 {
-    const struct ls_cuda_loss loss = loss_of(call, 0, 0);
+    const struct ls_cuda_loss loss = ls_card_loss(call, 0, 0);
     return ls_cuda_euclidean_loss_backward(call->stream, &loss, size_of(call->op->output[0]),
                                            call->context->numbers, call->in[0], call->in[1],
                                            call->out[0]);
@@ -231,7 +231,7 @@ static int sum_loss_backward(const struct ls_card_call *call)
 static struct ls_cuda_accuracy accuracy_of(const struct ls_op *op)
 {
     const struct ls_accuracy_attr *attr = &op->attr.accuracy;
-    return (struct ls_cuda_accuracy){.of = classes_along(op->input[0], attr->axis),
+    return (struct ls_cuda_accuracy){.of = ls_card_classes(op->input[0], attr->axis),
                                      .top_k = attr->top_k,
                                      .ignore_label = attr->ignore_label,
                                      .has_ignore = attr->has_ignore,
@@ -258,7 +258,7 @@ static int accuracy(const struct ls_card_call *call)
 static struct ls_cuda_accuracy mean_iou_of(const struct ls_op *op)
 {
     const struct ls_mean_iou_attr *attr = &op->attr.mean_iou;
-    return (struct ls_cuda_accuracy){.of = classes_along(op->input[0], attr->axis),
+    return (struct ls_cuda_accuracy){.of = ls_card_classes(op->input[0], attr->axis),
                                      .ignore_label = attr->ignore_label,
                                      .has_ignore = attr->has_ignore};
 }
@@ -278,7 +278,7 @@ static int mean_iou(const struct ls_card_call *call)
 
 static int count_labels(const struct ls_card_call *call)
 {
-    const struct ls_cuda_loss loss = loss_of(call, 0, 0);
+    const struct ls_cuda_loss loss = ls_card_loss(call, 0, 0);
     return ls_cuda_count_labels(call->stream, &loss, call->op->attr.loss.classes,
                                 size_of(call->op->input[0]), call->in[0], ls_card_in(call, 1),
                                 record_of(call, call->op->attr.loss.metric_offset));
@@ -291,13 +291,15 @@ const struct ls_card_op ls_card_losses[LS_OP_KINDS] = {
     [LS_OP_SOFTMAX_BACKWARD] = {.run = softmax_backward, BY_CLASS},
     [LS_OP_SOFTMAX_LOSS] = {.run = softmax_loss,
                             .scratch = softmax_loss_scratch,
-                            .constants = class_weights,
+                            .constants = ls_card_class_weights,
                             BY_CLASS},
     [LS_OP_SOFTMAX_LOSS_BACKWARD] = {.run = softmax_loss_backward,
-                                     .constants = class_weights,
+                                     .constants = ls_card_class_weights,
                                      BY_CLASS},
-    [LS_OP_LOG_LOSS] = {.run = log_loss, .scratch = log_loss_scratch, .constants = class_weights},
-    [LS_OP_LOG_LOSS_BACKWARD] = {.run = log_loss_backward, .constants = class_weights},
+    [LS_OP_LOG_LOSS] = {.run = log_loss,
+                        .scratch = log_loss_scratch,
+                        .constants = ls_card_class_weights},
+    [LS_OP_LOG_LOSS_BACKWARD] = {.run = log_loss_backward, .constants = ls_card_class_weights},
     [LS_OP_SIGMOID_LOSS] = {.run = sigmoid_loss, .scratch = sigmoid_loss_scratch},
     [LS_OP_SIGMOID_LOSS_BACKWARD] = {.run = sigmoid_loss_backward},
     [LS_OP_EUCLIDEAN_LOSS] = {.run = euclidean_loss},
@@ -312,5 +314,7 @@ const struct ls_card_op ls_card_losses[LS_OP_KINDS] = {
                         .scratch = mean_iou_scratch,
                         .bits = LS_BITS_EXACT,
                         BY_CLASS},
-    [LS_OP_COUNT_LABELS] = {.run = count_labels, .constants = class_weights, .bits = LS_BITS_EXACT},
+    [LS_OP_COUNT_LABELS] = {.run = count_labels,
+                            .constants = ls_card_class_weights,
+                            .bits = LS_BITS_EXACT},
 };

@@ -57,6 +57,7 @@ struct ls_card_op {
     FAMILY(windows) \
     FAMILY(norms) \
     FAMILY(losses) \
+    FAMILY(pair_losses) \
     FAMILY(sequences)
 /* clang-format on */
 

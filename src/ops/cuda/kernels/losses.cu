@@ -1,5 +1,5 @@
 /* Losses. See losses.h. The terms of a sum are computed by all threads, and added one after the
- * other by one: that is their order everywhere.
+ * other by one warp: that is their order everywhere.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cuda/kernels/kernels.h"
 #include "ops/cuda/kernels/losses.h"
@@ -8,47 +8,32 @@
 #include <math.h>
 
 #include "device/elementary.h"
-#include "device/label.h"
 #include "ops/cuda/kernels/lanes.h"
+#include "ops/cuda/kernels/loss_sums.h"
 #include "ops/cuda/kernels/numbers.h"
-
-#define LEAST_PROBABILITY 1e-20F /* LS_LEAST_PROBABILITY of device/loss.h */
 
 enum { PART = 256 }; /* positions of a class that are added up first, with smoothing */
 
-/* What the positions of a micro-batch leave. */
-struct tally {
-    unsigned long long valid, bad;
-};
-
 struct terms {
-    struct tally *tally;
-    double *term, *weight, *part; /* by position; by part of a class */
+    struct ls_loss_tally *tally;
+    double *term, *weight; /* by position */
+    double *row, *part;    /* with smoothing: of all classes at a place; of a part of one there */
 };
 
-static struct terms terms_of(void *scratch, int64_t positions)
+static struct terms terms_of(void *scratch, int64_t positions, int64_t rows)
 {
     struct terms terms;
-    terms.tally = (struct tally *)scratch;
-    terms.term = (double *)scratch + sizeof(struct tally) / sizeof(double);
+    terms.tally = (struct ls_loss_tally *)scratch;
+    terms.term = (double *)scratch + sizeof(struct ls_loss_tally) / sizeof(double);
     terms.weight = terms.term + positions;
-    terms.part = terms.weight + positions;
+    terms.row = terms.weight + positions;
+    terms.part = terms.row + rows;
     return terms;
 }
 
 size_t ls_cuda_loss_scratch(int64_t positions, int64_t parts)
 {
-    return sizeof(struct tally) + (size_t)(2 * positions + parts) * sizeof(double);
-}
-
-__device__ static bool is_ignored(const struct ls_cuda_loss *loss, float label)
-{
-    return ls_label_ignored(label, loss->has_ignore, loss->ignore_label);
-}
-
-__device__ static double weight_of(const struct ls_cuda_loss *loss, int64_t c)
-{
-    return loss->class_weight != NULL ? (double)loss->class_weight[c] : 1.0;
+    return sizeof(struct ls_loss_tally) + (size_t)(2 * positions + parts) * sizeof(double);
 }
 
 /* log max(p, least) */
@@ -57,68 +42,33 @@ __device__ static double log_of(float p, float least)
     return (double)ls_float_log(p < least ? least : p);
 }
 
-/* What the gradient is multiplied by. */
-__device__ static double scale_of(const struct ls_cuda_loss *loss,
-                                  const struct ls_batch_numbers *numbers)
-{
-    const double divisor = loss->normalizer < 0 ? 1.0 : numbers->normalizers[loss->normalizer];
-    return (double)loss->loss_weight / divisor;
-}
-
 /* A negative class: none. */
 __device__ static int64_t class_of(const struct ls_cuda_loss *loss, float label, int64_t classes)
 {
-    return is_ignored(loss, label) ? -1 : ls_label_class(label, classes);
+    return ls_is_ignored(loss, label) ? -1 : ls_label_class(label, classes);
 }
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-/* Adds [sum, count]; a label that names no class makes the sum NaN. */
-__device__ static void add_to_record(const struct ls_cuda_loss *loss, double sum, double weights,
-                                     const struct tally *tally, double *record)
-{
-    record[0] += tally->bad > 0 ? (double)NAN : sum;
-    record[1] += loss->normalization == LS_NORM_FULL         ? (double)loss->positions
-                 : loss->normalization == LS_NORM_VALID      ? (double)tally->valid
-                 : loss->normalization == LS_NORM_BATCH_SIZE ? (double)loss->samples
-                 : loss->normalization == LS_NORM_WEIGHTS    ? weights
-                                                             : 0;
-}
-
-/* `all` parts of classes are added up in rows of `classes` times `of_class`, each times its class's
- * weight. */
-struct smoothed {
-    int64_t rows, classes, of_class;
+/* Adds `positions` terms up, and their weights; of `rows` sums of places, with smoothing, each is
+ * that of all classes. By one warp. */
+struct sums {
+    int64_t positions, rows, classes;
+    bool weighted;
 };
 
-__device__ static double add_parts(const struct ls_cuda_loss *loss, const struct smoothed *of,
-                                   const double *part)
+__global__ void add_terms(struct ls_cuda_loss loss, struct terms terms, struct sums of,
+                          double *record)
 {
-    double all = 0;
-    for (int64_t o = 0; o < of->rows; o++) {
-        double sum = 0;
-        for (int64_t c = 0; c < of->classes; c++)
-            for (int64_t p = 0; p < of->of_class; p++)
-                sum += weight_of(loss, c) * *part++;
-        all += sum;
-    }
-    return all;
-}
-
-__global__ void add_terms(struct ls_cuda_loss loss, struct terms terms, int64_t positions,
-                          bool weighted, struct smoothed smoothed, double *record)
-{
-    double sum = 0, weights = 0;
-    for (int64_t i = 0; i < positions; i++) {
-        sum += terms.term[i];
-        weights += weighted ? terms.weight[i] : 0;
-    }
-    if (smoothed.rows > 0) {
+    const double weights = of.weighted ? ls_add_in_order(0, terms.weight, of.positions) : 0;
+    double sum = ls_add_in_order(0, terms.term, of.positions);
+    if (of.rows > 0) {
         const double smoothing = (double)loss.smoothing;
-        const double all = add_parts(&loss, &smoothed, terms.part);
-        sum = (1 - smoothing) * sum + smoothing / (double)smoothed.classes * all;
+        const double all = ls_add_in_order(0, terms.row, of.rows);
+        sum = (1 - smoothing) * sum + smoothing / (double)of.classes * all;
     }
-    add_to_record(&loss, sum, weights, terms.tally, record);
+    if (threadIdx.x == 0)
+        ls_add_loss(&loss, sum, weights, terms.tally, record);
 }
 
 /* ---- Softmax loss ---------------------------------------------------------------------------- */
@@ -135,7 +85,7 @@ __global__ void find_class_terms(struct ls_cuda_loss loss, struct ls_cuda_classe
 {
     for (LS_EACH(i, of.outer * of.inner)) {
         terms.term[i] = terms.weight[i] = 0;
-        if (is_ignored(&loss, label[i]))
+        if (ls_is_ignored(&loss, label[i]))
             continue;
         const int64_t named = ls_label_class(label[i], of.dim);
         atomicAdd(&terms.tally->valid, 1ull);
@@ -143,27 +93,79 @@ __global__ void find_class_terms(struct ls_cuda_loss loss, struct ls_cuda_classe
             atomicAdd(&terms.tally->bad, 1ull);
             continue;
         }
-        const double weight = weight_of(&loss, named);
+        const double weight = ls_class_weight(&loss, named);
         terms.weight[i] = weight;
         terms.term[i] = -(weight * log_of(p[place_of(&of, (int64_t)i, named)], least));
     }
 }
 
-/* Of all classes of the positions behind a place: class by class, in parts. */
-__global__ void find_parts(struct ls_cuda_loss loss, struct ls_cuda_classes of, const float *p,
-                           const float *label, int64_t of_class, double *part)
+/* Of the positions of a class behind place o: those from `first` on, a part of them. */
+__device__ static double find_part(const struct ls_cuda_loss *loss,
+                                   const struct ls_cuda_classes *of, const float *p,
+                                   const float *label, int64_t o, int64_t c, int64_t first)
 {
-    for (LS_EACH(i, of.outer * of.dim * of_class)) {
-        const int64_t first = (int64_t)i % of_class * PART, row = (int64_t)i / of_class;
-        const int64_t o = row / of.dim, c = row % of.dim;
-        double sum = 0;
-        for (int64_t k = first; k < of.inner && k < first + PART; k++) {
-            const int64_t at = o * of.inner + k;
-            if (!is_ignored(&loss, label[at]))
-                sum -= log_of(p[place_of(&of, at, c)], FLT_MIN);
-        }
-        part[i] = sum;
+    double sum = 0;
+    for (int64_t k = first; k < of->inner && k < first + PART; k++) {
+        const int64_t at = o * of->inner + k;
+        if (!ls_is_ignored(loss, label[at]))
+            sum -= log_of(p[place_of(of, at, c)], FLT_MIN);
     }
+    return sum;
+}
+
+__device__ static int64_t parts_of(const struct ls_cuda_classes *of)
+{
+    return (of->inner + PART - 1) / PART;
+}
+
+__global__ void find_parts(struct ls_cuda_loss loss, struct ls_cuda_classes of, const float *p,
+                           const float *label, double *part)
+{
+    const int64_t parts = parts_of(&of);
+    for (LS_EACH(i, of.outer * of.dim * parts)) {
+        const int64_t row = (int64_t)i / parts, first = (int64_t)i % parts * PART;
+        part[i] = find_part(&loss, &of, p, label, row / of.dim, row % of.dim, first);
+    }
+}
+
+/* The parts of a place class by class, each times its class's weight: a warp a place. Where a
+ * place has one position, parts are found here. */
+__global__ void add_rows(struct ls_cuda_loss loss, struct ls_cuda_classes of, const float *p,
+                         const float *label, struct terms terms)
+{
+    const int64_t lane = threadIdx.x % 32, step = (int64_t)gridDim.x * blockDim.x / 32;
+    const int64_t parts = parts_of(&of), all = of.dim * parts;
+    int64_t o = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    for (; o < of.outer; o += step) {
+        double sum = 0;
+        for (int64_t first = 0; first < all; first += 32) {
+            const int64_t i = first + lane, c = i / parts;
+            double mine = 0;
+            if (i < all)
+                mine = ls_class_weight(&loss, c) * (of.inner == 1
+                                                        ? find_part(&loss, &of, p, label, o, c, 0)
+                                                        : terms.part[o * all + i]);
+            for (int k = 0; k < 32 && first + k < all; k++)
+                sum += __shfl_sync(0xffffffffu, mine, k);
+        }
+        if (lane == 0)
+            terms.row[o] = sum;
+    }
+}
+
+static int give_smoothing(cudaStream_t stream, const struct ls_cuda_loss *loss,
+                          const struct ls_cuda_classes *of, const float *p, const float *label,
+                          struct terms terms)
+{
+    const struct ls_cuda_loss by = *loss;
+    const struct ls_cuda_classes classes = *of;
+    const uint64_t parts = (uint64_t)(of->outer * of->dim * ((of->inner + PART - 1) / PART));
+    const int code = of->inner == 1 ? 0
+                                    : LS_LAUNCH(find_parts, ls_blocks(parts), LS_THREADS, stream,
+                                                by, classes, p, label, terms.part);
+    return code != 0 ? code
+                     : LS_LAUNCH(add_rows, ls_blocks((uint64_t)of->outer * 32), LS_THREADS, stream,
+                                 by, classes, p, label, terms);
 }
 
 int ls_cuda_softmax_loss(cudaStream_t stream, const struct ls_cuda_loss *loss,
@@ -173,26 +175,24 @@ int ls_cuda_softmax_loss(cudaStream_t stream, const struct ls_cuda_loss *loss,
     const struct ls_cuda_loss by = *loss;
     const struct ls_cuda_classes classes = *of;
     const int64_t positions = classes.outer * classes.inner;
-    const int64_t of_class = (classes.inner + PART - 1) / PART;
-    const struct terms terms = terms_of(scratch, positions);
-    const bool smooth = by.smoothing > 0;
-    const struct smoothed smoothed = {smooth ? classes.outer : 0, classes.dim, of_class};
+    const int64_t rows = by.smoothing > 0 ? classes.outer : 0;
+    const struct terms terms = terms_of(scratch, positions, rows);
+    const struct sums sums = {positions, rows, classes.dim, true};
     int code = ls_cuda_fill_words(stream, (uint32_t *)terms.tally, 0, sizeof *terms.tally / 4);
     if (code == 0)
         code = LS_LAUNCH(find_class_terms, ls_blocks((uint64_t)positions), LS_THREADS, stream, by,
-                         classes, p, label, by.clamped ? LEAST_PROBABILITY : FLT_MIN, terms);
-    if (code == 0 && smooth)
-        code = LS_LAUNCH(find_parts, ls_blocks((uint64_t)(classes.outer * classes.dim * of_class)),
-                         LS_THREADS, stream, by, classes, p, label, of_class, terms.part);
+                         classes, p, label, by.clamped ? LS_LEAST_PROBABILITY : FLT_MIN, terms);
+    if (code == 0 && rows > 0)
+        code = give_smoothing(stream, loss, of, p, label, terms);
     if (code == 0)
-        code = LS_LAUNCH(add_terms, 1u, 1u, stream, by, terms, positions, true, smoothed, record);
+        code = LS_LAUNCH(add_terms, 1u, 32u, stream, by, terms, sums, record);
     return code;
 }
 
 /* What is clamped has the gradient of a constant in the logarithm's derivative. */
 __device__ static double shrink(const struct ls_cuda_loss *loss, float p)
 {
-    return loss->clamped && p < LEAST_PROBABILITY ? (double)p / (double)LEAST_PROBABILITY : 1;
+    return loss->clamped && p < LS_LEAST_PROBABILITY ? (double)p / (double)LS_LEAST_PROBABILITY : 1;
 }
 
 /* With weights or smoothing: in double, rounded once. */
@@ -202,13 +202,13 @@ __device__ static void go_back_mixed(const struct ls_cuda_loss *loss,
                                      int64_t i, int64_t named, T *dx)
 {
     const double share = (double)loss->smoothing / (double)of->dim;
-    double all = 0, own = (1 - (double)loss->smoothing) * weight_of(loss, named);
+    double all = 0, own = (1 - (double)loss->smoothing) * ls_class_weight(loss, named);
     for (int64_t c = 0; c < of->dim; c++)
-        all += weight_of(loss, c);
+        all += ls_class_weight(loss, c);
     own *= shrink(loss, p[place_of(of, i, named)]);
     for (int64_t c = 0; c < of->dim; c++) {
         const int64_t at = place_of(of, i, c);
-        double part = share * weight_of(loss, c);
+        double part = share * ls_class_weight(loss, c);
         part = c == named ? part + own : part;
         const double slope = (own + share * all) * (double)p[at] - part;
         ls_put(&dx[at], (float)(slope * scale));
@@ -220,7 +220,7 @@ __global__ void softmax_loss_backward(struct ls_cuda_loss loss, struct ls_cuda_c
                                       const struct ls_batch_numbers *numbers, const float *p,
                                       const float *label, T *dx)
 {
-    const double scale = scale_of(&loss, numbers);
+    const double scale = ls_loss_scale(&loss, numbers);
     const float factor = (float)scale;
     const bool plain = loss.class_weight == NULL && loss.smoothing == 0;
     for (LS_EACH(i, of.outer * of.inner)) {
@@ -261,14 +261,14 @@ int ls_cuda_log_loss(cudaStream_t stream, const struct ls_cuda_loss *loss, int64
 {
     const struct ls_cuda_loss by = *loss;
     const struct ls_cuda_classes of = {by.samples, classes, 1, false, false};
-    const struct terms terms = terms_of(scratch, by.samples);
-    const struct smoothed none = {0, 0, 0};
+    const struct terms terms = terms_of(scratch, by.samples, 0);
+    const struct sums sums = {by.samples, 0, 0, true};
     int code = ls_cuda_fill_words(stream, (uint32_t *)terms.tally, 0, sizeof *terms.tally / 4);
     if (code == 0)
         code = LS_LAUNCH(find_class_terms, ls_blocks((uint64_t)by.samples), LS_THREADS, stream, by,
-                         of, p, label, LEAST_PROBABILITY, terms);
+                         of, p, label, LS_LEAST_PROBABILITY, terms);
     if (code == 0)
-        code = LS_LAUNCH(add_terms, 1u, 1u, stream, by, terms, by.samples, true, none, record);
+        code = LS_LAUNCH(add_terms, 1u, 32u, stream, by, terms, sums, record);
     return code;
 }
 
@@ -276,12 +276,12 @@ __global__ void log_loss_backward(struct ls_cuda_loss loss, int64_t classes,
                                   const struct ls_batch_numbers *numbers, const float *p,
                                   const float *label, float *dp)
 {
-    const double factor = scale_of(&loss, numbers);
+    const double factor = ls_loss_scale(&loss, numbers);
     for (LS_EACH(i, loss.samples * classes)) {
         const int64_t c = (int64_t)i % classes;
         const int64_t named = class_of(&loss, label[(int64_t)i / classes], classes);
-        const double scale = named == c ? factor * weight_of(&loss, c) : 0;
-        const float q = p[i] < LEAST_PROBABILITY ? LEAST_PROBABILITY : p[i];
+        const double scale = named == c ? factor * ls_class_weight(&loss, c) : 0;
+        const float q = p[i] < LS_LEAST_PROBABILITY ? LS_LEAST_PROBABILITY : p[i];
         dp[i] = named == c ? (float)(-scale / (double)q) : 0;
     }
 }
@@ -303,7 +303,7 @@ __global__ void find_sigmoid_terms(struct ls_cuda_loss loss, int64_t n, const fl
     for (LS_EACH(i, n)) {
         const float soft = ls_float_exp(-fabsf(x[i])) + 1.0F;
         terms.term[i] = 0;
-        if (is_ignored(&loss, target[i]))
+        if (ls_is_ignored(&loss, target[i]))
             continue;
         atomicAdd(&terms.tally->valid, 1ull);
         terms.term[i] = (double)ls_float_log(soft) -
@@ -315,14 +315,14 @@ int ls_cuda_sigmoid_loss(cudaStream_t stream, const struct ls_cuda_loss *loss, i
                          const float *x, const float *target, void *scratch, double *record)
 {
     const struct ls_cuda_loss by = *loss;
-    const struct terms terms = terms_of(scratch, n);
-    const struct smoothed none = {0, 0, 0};
+    const struct terms terms = terms_of(scratch, n, 0);
+    const struct sums sums = {n, 0, 0, false};
     int code = ls_cuda_fill_words(stream, (uint32_t *)terms.tally, 0, sizeof *terms.tally / 4);
     if (code == 0)
         code = LS_LAUNCH(find_sigmoid_terms, ls_blocks((uint64_t)n), LS_THREADS, stream, by, n, x,
                          target, terms);
     if (code == 0)
-        code = LS_LAUNCH(add_terms, 1u, 1u, stream, by, terms, n, false, none, record);
+        code = LS_LAUNCH(add_terms, 1u, 32u, stream, by, terms, sums, record);
     return code;
 }
 
@@ -330,10 +330,10 @@ __global__ void sigmoid_loss_backward(struct ls_cuda_loss loss, int64_t n,
                                       const struct ls_batch_numbers *numbers, const float *x,
                                       const float *target, float *dx)
 {
-    const float factor = (float)scale_of(&loss, numbers);
+    const float factor = (float)ls_loss_scale(&loss, numbers);
     for (LS_EACH(i, n)) {
         const float p = 1.0F / (1.0F + ls_float_exp(-x[i]));
-        dx[i] = is_ignored(&loss, target[i]) ? 0 : (p - target[i]) * factor;
+        dx[i] = ls_is_ignored(&loss, target[i]) ? 0 : (p - target[i]) * factor;
     }
 }
 
@@ -363,8 +363,8 @@ __global__ void add_squares(struct ls_cuda_loss loss, int64_t n, const float *a,
     double sum = 0;
     for (int l = 0; l < LS_CUDA_LANES; l++)
         sum += lanes[l];
-    const struct tally tally = {(unsigned long long)loss.samples, 0};
-    add_to_record(&loss, sum / 2, 0, &tally, record);
+    const struct ls_loss_tally tally = {(unsigned long long)loss.samples, 0};
+    ls_add_loss(&loss, sum / 2, 0, &tally, record);
 }
 
 int ls_cuda_euclidean_loss(cudaStream_t stream, const struct ls_cuda_loss *loss, int64_t n,
@@ -378,7 +378,7 @@ __global__ void euclidean_loss_backward(struct ls_cuda_loss loss, int64_t n,
                                         const struct ls_batch_numbers *numbers, const float *a,
                                         const float *b, float *da)
 {
-    const float factor = loss.scale * (float)scale_of(&loss, numbers);
+    const float factor = loss.scale * (float)ls_loss_scale(&loss, numbers);
     for (LS_EACH(i, n))
         da[i] = (a[i] - b[i]) * factor;
 }
