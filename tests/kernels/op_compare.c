@@ -58,7 +58,7 @@ static bool is_exact(const struct op_scene *scene)
 
 static bool near(double a, double b, double largest)
 {
-    return a == b || fabs(a - b) <= 2e-5 * (1 + largest);
+    return a == b || (a != a && b != b) || fabs(a - b) <= 2e-5 * (1 + largest);
 }
 
 void compare_near(const struct op_scene *scene, const struct op_result *got,
@@ -72,7 +72,7 @@ void compare_near(const struct op_scene *scene, const struct op_result *got,
             largest = fmax(largest, fabs((double)want->out[k][i]));
         for (int64_t i = 0; i < n; i++) {
             const float a = got->out[k][i], b = want->out[k][i];
-            if (exact ? memcmp(&a, &b, sizeof a) != 0 && a != b
+            if (exact ? memcmp(&a, &b, sizeof a) != 0 && a != b && (a == a || b == b)
                       : !near((double)a, (double)b, largest))
                 fail_msg("%s (%s), round %d, output %d: element %lld is %.9g, not %.9g",
                          ls_op_kind_name(scene->op.kind), got->kernel->name, (int)scene->round, k,

@@ -5,6 +5,15 @@
 /* ---- Losses and counts ------------------------------------------------------------------------
  */
 
+/* Labels of classes; in some rounds one is none. */
+static void put_labels(struct op_scene *scene, struct ls_shape shape, int64_t classes)
+{
+    static const float none[] = {0.5F, -1, 1e9F};
+    float *label = scene_labels(scene, shape, 0, (int)classes - 1);
+    if (scene->round % 6 == 5)
+        label[scene_draw(scene, 0, ls_shape_size(&shape) - 1)] = none[scene_draw(scene, 0, 2)];
+}
+
 /* x with classes along an axis, and labels, some of which are ignored. */
 void make_classes(struct op_scene *scene)
 {
@@ -46,7 +55,7 @@ void make_classes(struct op_scene *scene)
     }
     if (kind == LS_OP_COUNT_LABELS) {
         scene->op.attr.loss.class_weight = scene->list;
-        scene_labels(scene, label, 0, classes - 1);
+        put_labels(scene, label, classes);
         if (scene_draw(scene, 0, 1))
             scene_in(scene, label, 0, 9);
         return;
@@ -54,7 +63,7 @@ void make_classes(struct op_scene *scene)
     const bool probabilities =
         log || kind == LS_OP_SOFTMAX_LOSS_BACKWARD || kind == LS_OP_SOFTMAX_EACH;
     scene_in(scene, x, probabilities ? 0.01F : -3, probabilities ? 1 : 3);
-    scene_labels(scene, label, 0, classes - 1);
+    put_labels(scene, label, classes);
     if (!counts && kind != LS_OP_LOG_LOSS)
         scene_out(scene, kind == LS_OP_SOFTMAX_EACH ? label : x);
 }
@@ -161,9 +170,14 @@ void make_pair_loss(struct op_scene *scene)
     const bool hinge = kind == LS_OP_HINGE_LOSS || kind == LS_OP_HINGE_LOSS_BACKWARD;
     const bool contrastive =
         kind == LS_OP_CONTRASTIVE_LOSS || kind == LS_OP_CONTRASTIVE_LOSS_BACKWARD;
-    const struct ls_shape x = shape_of(2, scene_draw(scene, 1, 6), scene_draw(scene, 2, 9), 0, 0);
+    const struct ls_shape x =
+        shape_of(hinge ? 2 : (int)scene_draw(scene, 1, 4), scene_draw(scene, 1, 6),
+                 scene_draw(scene, 2, 9), scene_draw(scene, 1, 3), scene_draw(scene, 1, 20));
     const struct ls_shape rows = {1, {x.dim[0]}};
-    scene->op.attr.loss = (struct ls_loss_attr){.normalization = LS_NORM_BATCH_SIZE,
+    const int mode = (int)scene_draw(scene, 0, LS_NORM_NONE);
+    scene->op.attr.loss = (struct ls_loss_attr){.normalization = (enum ls_normalization)mode,
+                                                .has_ignore = hinge && scene_draw(scene, 0, 1),
+                                                .ignore_label = 1,
                                                 .normalizer = (int)scene_draw(scene, -1, 0),
                                                 .loss_weight = 0.5F,
                                                 .scale = scene_draw(scene, 0, 1) ? 1 : -1,
@@ -175,16 +189,19 @@ void make_pair_loss(struct op_scene *scene)
     if (!hinge)
         scene_in(scene, x, -1, 1);
     if (hinge)
-        scene_labels(scene, rows, 0, (int)x.dim[1] - 1);
+        put_labels(scene, rows, x.dim[1]);
     if (contrastive)
         scene_labels(scene, rows, 0, 1);
     for (int64_t more = hinge || contrastive ? 0 : scene_draw(scene, 0, 2); more > 0; more--)
-        scene_in(scene, x, 0, 2);
+        if (more == 2 && scene_draw(scene, 0, 1))
+            scene_no_in(scene); /* outside alone */
+        else
+            scene_in(scene, x, 0, 2);
     if (kind == LS_OP_HINGE_LOSS_BACKWARD || kind == LS_OP_CONTRASTIVE_LOSS_BACKWARD ||
         kind == LS_OP_SMOOTH_L1_LOSS_BACKWARD)
         scene_out(scene, x);
     if (kind == LS_OP_SMOOTH_L1_EACH)
-        scene_out(scene, shape_of(2, x.dim[0], 1, 0, 0));
+        scene_out(scene, shape_of(x.rank, x.dim[0], 1, x.dim[2], x.dim[3]));
 }
 
 /* Rows of true boxes, some of them empty. */
@@ -348,7 +365,7 @@ void make_infogain(struct op_scene *scene)
         .loss_weight = 0.5F,
         .matrix = given ? NULL : scene->list};
     scene_in(scene, x, backward ? 0.01F : -3, backward ? 1 : 3);
-    scene_labels(scene, shape_of(2, x.dim[0], x.dim[2], 0, 0), 0, classes - 1);
+    put_labels(scene, shape_of(2, x.dim[0], x.dim[2], 0, 0), classes);
     if (given)
         scene_in(scene, matrix, -1, 2);
     scene_out(scene, x);
