@@ -211,6 +211,56 @@ static void test_taken(void **state)
         check_taken(kinds[k]);
 }
 
+/* ---- Numbers that name nothing --------------------------------------------------------------- */
+
+/* A card cannot end a run: what such a number should have taken is NaN, and a gradient goes
+ * nowhere. In `which` is what names rows or pictures. */
+struct naming {
+    enum ls_op_kind kind;
+    int which;
+    bool backward;
+};
+
+static void check_naming(const struct naming *naming, float none, int round)
+{
+    struct op_scene scene;
+    struct op_result got, want;
+    assert_true(make_scene(&scene, naming->kind, round, true));
+    const struct ls_shape *rows = &(naming->backward ? scene.in[0] : scene.out[0])->shape;
+    const int64_t run = ls_shape_count(rows, 1, rows->rank);
+    const struct ls_shape *y = &scene.out[0]->shape;
+    float *first = scene.plain[scene.in[0]->index], *number;
+    number = scene.plain[scene.in[naming->which]->index];
+    for (int64_t i = 0; naming->backward && i < run; i++)
+        first[i] = 0; /* as if the first row had no gradient */
+    scene_run(&scene, reference_device(), &ls_layout_plain, &want);
+    for (int64_t i = 0; naming->backward && i < run; i++)
+        first[i] = 1;
+    number[0] = none;
+    run_on_card(&scene, &ls_layout_plain, &got);
+    for (int64_t i = 0; !naming->backward && i < run; i++) {
+        assert_true(isnan(got.out[0][i]));
+        got.out[0][i] = want.out[0][i];
+    }
+    assert_memory_equal(got.out[0], want.out[0], (size_t)ls_shape_size(y) * sizeof(float));
+    result_free(&got);
+    result_free(&want);
+    scene_free(&scene);
+}
+
+static void numbers_that_name_nothing_give_none(void **state)
+{
+    static const struct naming namings[] = {
+        {LS_OP_PICK, 1, false},           {LS_OP_PICK_BACKWARD, 1, true},
+        {LS_OP_REGION_MAX, 1, false},     {LS_OP_REGION_MAX_BACKWARD, 2, true},
+        {LS_OP_REGION_AVERAGE, 1, false}, {LS_OP_REGION_AVERAGE_BACKWARD, 1, true}};
+    const float none[] = {-1, 1e6F, 1e30F, NAN, INFINITY};
+    (void)state;
+    for (size_t k = 0; k < sizeof namings / sizeof *namings; k++)
+        for (size_t n = 0; n < sizeof none / sizeof *none; n++)
+            check_naming(&namings[k], none[n], (int)n);
+}
+
 int main(void)
 {
     static const struct {
@@ -221,7 +271,7 @@ int main(void)
                 {"channels-last ", test_layouts},
                 {"bf16 ", test_bf16}};
     enum { WAYS = sizeof ways / sizeof *ways };
-    static struct CMUnitTest tests[WAYS * LS_OP_KINDS + 1];
+    static struct CMUnitTest tests[WAYS * LS_OP_KINDS + 2];
     static char names[WAYS * LS_OP_KINDS][64];
     static enum ls_op_kind kinds[LS_OP_KINDS];
     for (int i = 0; i < WAYS * LS_OP_KINDS; i++) {
@@ -233,10 +283,12 @@ int main(void)
     }
     tests[WAYS * LS_OP_KINDS] =
         (struct CMUnitTest){.name = "layouts and types", .test_func = test_taken};
+    tests[WAYS * LS_OP_KINDS + 1] =
+        (struct CMUnitTest)cmocka_unit_test(numbers_that_name_nothing_give_none);
     if (getenv("LOCKSTEP_TEST_FILTER") != NULL)
         cmocka_set_test_filter(getenv("LOCKSTEP_TEST_FILTER"));
     reference_device()->enter_thread();
-    const int failed = _cmocka_run_group_tests("cards", tests, WAYS * LS_OP_KINDS + 1, NULL, NULL);
+    const int failed = _cmocka_run_group_tests("cards", tests, WAYS * LS_OP_KINDS + 2, NULL, NULL);
     printf("%d of %d kinds of op, in portable nets and others, in channels-last, of bf16\n",
            covered, WAYS * LS_OP_KINDS);
     return failed;
