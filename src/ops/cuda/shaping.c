@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cuda/kernels/shaping.h"
 
-#include "ops/cuda/ops.h"
+#include "ops/cuda/values.h"
 
 static int64_t size_of(const struct ls_value *value)
 {
@@ -223,10 +223,12 @@ const struct ls_card_op ls_card_shaping[LS_OP_KINDS] = {
     [LS_OP_PERMUTE] = {.run = permute, .bits = LS_BITS_EXACT},
     [LS_OP_IM2COL] = {.run = im2col, .bits = LS_BITS_EXACT},
     [LS_OP_COL2IM] = {.run = col2im, .bits = LS_BITS_DEFINED},
-    [LS_OP_UPSAMPLE] = {.run = upsample, .bits = LS_BITS_EXACT},
+    [LS_OP_UPSAMPLE] = {.run = upsample, .takes_bf16 = ls_card_takes_bf16, .bits = LS_BITS_EXACT},
     [LS_OP_UPSAMPLE_BACKWARD] = {.run = upsample_backward},
-    [LS_OP_UNPOOL] = {.run = unpool, .bits = LS_BITS_EXACT},
-    [LS_OP_UNPOOL_BACKWARD] = {.run = unpool_backward, .bits = LS_BITS_EXACT},
+    [LS_OP_UNPOOL] = {.run = unpool, .takes_bf16 = ls_card_takes_bf16, .bits = LS_BITS_EXACT},
+    [LS_OP_UNPOOL_BACKWARD] = {.run = unpool_backward,
+                               .takes_bf16 = ls_card_takes_bf16,
+                               .bits = LS_BITS_EXACT},
     [LS_OP_RESIZE] = {.run = resize},
     [LS_OP_RESIZE_BACKWARD] = {.run = resize_backward, .scratch = resize_backward_scratch},
     [LS_OP_PICK] = {.run = pick, .bits = LS_BITS_EXACT},
