@@ -89,6 +89,7 @@ static void make_inner_product(struct op_scene *scene)
     scene_in(scene, kind == LS_OP_INNER_PRODUCT_DATA ? y : x, -1, 1);
     scene_in(scene, kind == LS_OP_INNER_PRODUCT_WEIGHTS ? y : w, -1, 1);
     attr->relu = kind == LS_OP_INNER_PRODUCT && scene_draw(scene, 0, 1);
+    attr->relu_slope = scene_draw(scene, 0, 1) ? 0.25F : 0;
     if (kind == LS_OP_INNER_PRODUCT && attr->bias)
         scene_in(scene, bias, -1, 1);
     scene_out(scene, kind == LS_OP_INNER_PRODUCT ? y : kind == LS_OP_INNER_PRODUCT_DATA ? x : w);
@@ -148,7 +149,7 @@ static void make_activation(struct op_scene *scene)
     struct ls_activation_attr *attr = &scene->op.attr.activation;
     *attr = (struct ls_activation_attr){
         .function = (enum ls_activation)scene_draw(scene, 0, LS_ACTIVATIONS - 1),
-        .slope = (float)scene_draw(scene, 0, 2) / 4,
+        .slope = (float)scene_draw(scene, -2, 2) / 4,
         .scale = (float)scene_draw(scene, 1, 4) / 2,
         .shift = (float)scene_draw(scene, 1, 3),
         .factor = (float)scene_draw(scene, 1, 3),
@@ -158,6 +159,8 @@ static void make_activation(struct op_scene *scene)
     if (backward && attr->function == LS_THRESHOLD) /* which has no gradient */
         attr->function = LS_GELU;
     const bool gelu = attr->function == LS_GELU || attr->function == LS_GELU_TANH;
+    if (attr->function == LS_POWER && scene_draw(scene, 0, 3) == 0) /* a constant */
+        attr->scale = 0;
     const bool positive = attr->function == LS_LOG || attr->function == LS_POWER;
     if (backward)
         scene_in(scene, shape, -1, 1);
@@ -188,8 +191,11 @@ static void make_dropout(struct op_scene *scene)
     if (scene_draw(scene, 0, 2) == 0)
         scene_in(scene, shape, -1, 1);
     scene_out(scene, shape);
-    for (int i = 0; i < scene->values; i++)
-        scene->value[i].rows = rows;
+    const int axis = (int)scene_draw(scene, -1, 1); /* of the samples */
+    for (int i = 0; i < scene->values; i++) {
+        scene->value[i].rows = axis == 0 ? rows : 1;
+        scene->value[i].sample_axis = axis;
+    }
 }
 
 static void make_eltwise(struct op_scene *scene)

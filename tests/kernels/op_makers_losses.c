@@ -38,6 +38,10 @@ void make_classes(struct op_scene *scene)
                                       has_ignore, ignored,
                                       classes,    0,
                                       2,          2 + 2 * classes};
+        if (scene_draw(scene, 0, 2) == 0)
+            scene->op.attr.accuracy.class_offset = -1;
+        if (scene_draw(scene, 0, 2) == 0)
+            scene->op.attr.accuracy.confusion_offset = -1;
     } else if (kind == LS_OP_MEAN_IOU) {
         scene->op.attr.mean_iou = (struct ls_mean_iou_attr){1, has_ignore, ignored, classes, 0};
     } else {

@@ -6,9 +6,10 @@
 
 /* ---- Pooling --------------------------------------------------------------------------------- */
 
-static bool is_plain(const struct ls_op *op)
+static bool is_stochastic(const struct ls_op *op)
 {
-    return op->attr.pooling.method == LS_POOL_MAX || op->attr.pooling.method == LS_POOL_AVERAGE;
+    return op->attr.pooling.method == LS_POOL_STOCHASTIC ||
+           op->attr.pooling.method == LS_POOL_EXPECTED;
 }
 
 static struct ls_cuda_pooling pooling_of(const struct ls_op *op, const struct ls_value *x,
@@ -32,10 +33,25 @@ static struct ls_cuda_pooling pooling_of(const struct ls_op *op, const struct ls
     return of;
 }
 
+static int pool_stochastic(const struct ls_card_call *call, const struct ls_cuda_pooling *of)
+{
+    const struct ls_op *op = call->op;
+    const struct ls_value *y = op->output[0];
+    const struct ls_cuda_draws draws = {op->attr.pooling.key,
+                                        ls_shape_count(&y->shape, 1, y->shape.rank) *
+                                            (y->rows > 0 ? y->rows : 1)};
+    if (op->attr.pooling.method == LS_POOL_EXPECTED)
+        return ls_cuda_pool_expected(call->stream, of, call->in[0], call->out[0]);
+    return ls_cuda_pool_drawn(call->stream, of, &draws, call->context->numbers, call->in[0],
+                              call->out[0], ls_card_out(call, 1));
+}
+
 static int pooling(const struct ls_card_call *call)
 {
     const struct ls_op *op = call->op;
     const struct ls_cuda_pooling of = pooling_of(op, op->input[0], op->output[0]);
+    if (is_stochastic(op))
+        return pool_stochastic(call, &of);
     return ls_cuda_pool(call->stream, &of, call->in[0], call->out[0],
                         of.maximum ? ls_card_out(call, 1) : NULL);
 }
@@ -46,6 +62,21 @@ static int pooling_backward(const struct ls_card_call *call)
     const struct ls_cuda_pooling of = pooling_of(op, op->output[0], op->input[0]);
     return ls_cuda_pool_backward(call->stream, &of, call->in[0],
                                  of.maximum ? ls_card_in(call, 1) : NULL, call->out[0]);
+}
+
+/* What is drawn is plain, and fp32. (Its gradient is that of a maximum.) */
+static int pooling_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                           struct ls_error *error)
+{
+    if (!is_stochastic(op))
+        return ls_card_follow(op, layouts, error);
+    ls_card_lay_out(op, layouts, &ls_layout_plain, 0, 0);
+    return 0;
+}
+
+static bool pooling_takes_bf16(const struct ls_op *op)
+{
+    return !is_stochastic(op) && ls_card_takes_bf16(op);
 }
 
 /* ---- Local response normalisation ------------------------------------------------------------ */
@@ -96,8 +127,12 @@ static bool lrn_takes_bf16(const struct ls_op *op)
 #define AS_IT_LIES .layouts = ls_card_follow, .takes_bf16 = ls_card_takes_bf16
 
 const struct ls_card_op ls_card_windows[LS_OP_KINDS] = {
-    [LS_OP_POOLING] = {.run = pooling, .accepts = is_plain, AS_IT_LIES},
-    [LS_OP_POOLING_BACKWARD] = {.run = pooling_backward, AS_IT_LIES},
+    [LS_OP_POOLING] = {.run = pooling,
+                       .layouts = pooling_layouts,
+                       .takes_bf16 = pooling_takes_bf16},
+    [LS_OP_POOLING_BACKWARD] = {.run = pooling_backward,
+                                .layouts = pooling_layouts,
+                                .takes_bf16 = pooling_takes_bf16},
     [LS_OP_LRN] = {.run = lrn, .layouts = ls_card_follow, .takes_bf16 = lrn_takes_bf16},
     [LS_OP_LRN_BACKWARD] = {.run = lrn_backward,
                             .layouts = ls_card_follow,

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ir/batch_numbers.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -25,6 +27,18 @@ int ls_cuda_pool(cudaStream_t stream, const struct ls_cuda_pooling *of, const vo
                  int32_t *index);
 int ls_cuda_pool_backward(cudaStream_t stream, const struct ls_cuda_pooling *of, const void *dy,
                           const int32_t *index, void *dx);
+
+/* Stochastic pooling, plain and fp32: a number is drawn for each of `each` elements of a sample. */
+struct ls_cuda_draws {
+    uint64_t key;
+    int64_t each;
+};
+int ls_cuda_pool_drawn(cudaStream_t stream, const struct ls_cuda_pooling *of,
+                       const struct ls_cuda_draws *draws, const struct ls_batch_numbers *numbers,
+                       const float *x, float *y, int32_t *index);
+/* What it gives in the mean. */
+int ls_cuda_pool_expected(cudaStream_t stream, const struct ls_cuda_pooling *of, const float *x,
+                          float *y);
 
 /* Local response normalisation of [samples, channels, rows, columns]; others: rows 1. */
 struct ls_cuda_lrn {
