@@ -238,9 +238,18 @@ static void make_scale(struct op_scene *scene)
     const int64_t which = scene_draw(scene, 0, 2);
     scene_in(scene, shape, -1, 1);
     if (scene->op.kind == LS_OP_SCALE_SUMS) {
-        scene_in(scene, shape, -1, 1);
-        scene_out(scene, factor);
-        scene_out(scene, factor);
+        if (which != 1)
+            scene_in(scene, shape, -1, 1);
+        else
+            scene_no_in(scene);
+        if (which != 1)
+            scene_out(scene, factor);
+        else
+            scene_no_out(scene);
+        if (which != 0)
+            scene_out(scene, factor);
+        else
+            scene_no_out(scene);
         return;
     }
     if (which != 1)

@@ -25,10 +25,13 @@ void make_classes(struct op_scene *scene)
                  scene_draw(scene, 2, 7), scene_draw(scene, 1, 4), scene_draw(scene, 1, 20));
     if (x.rank == 4 && scene->round % 4 == 3) /* more positions than losses add up in a part */
         x.dim[3] = scene_draw(scene, 250, 600);
+    const bool fixed = log || counts || x.dim[x.rank - 1] > 20;
+    const int axis = fixed ? 1 : (int)scene_draw(scene, 1, x.rank - 1);
     struct ls_shape label = x;
     label.rank--;
-    memmove(label.dim + 1, x.dim + 2, 2 * sizeof *x.dim);
-    const int classes = (int)x.dim[1], ignored = (int)scene_draw(scene, 0, classes - 1);
+    for (int a = axis; a < label.rank; a++)
+        label.dim[a] = x.dim[a + 1];
+    const int classes = (int)x.dim[axis], ignored = (int)scene_draw(scene, 0, classes - 1);
     const bool has_ignore = scene_draw(scene, 0, 1), weighted = scene_draw(scene, 0, 1) && !counts;
     for (int c = 0; c < classes; c++)
         scene->list[c] = (float)scene_draw(scene, 1, 4) / 2;
@@ -46,7 +49,7 @@ void make_classes(struct op_scene *scene)
         scene->op.attr.mean_iou = (struct ls_mean_iou_attr){1, has_ignore, ignored, classes, 0};
     } else {
         scene->op.attr.loss = (struct ls_loss_attr){
-            .axis = 1,
+            .axis = axis,
             .has_ignore = has_ignore,
             .ignore_label = ignored,
             .normalization = (enum ls_normalization)scene_draw(scene, 0, LS_NORM_WEIGHTS),

@@ -69,6 +69,11 @@ struct ls_value *scene_out(struct op_scene *scene, struct ls_shape shape)
     return value;
 }
 
+void scene_no_out(struct op_scene *scene)
+{
+    scene->out[scene->op.outputs++] = NULL;
+}
+
 void scene_free(struct op_scene *scene)
 {
     for (int i = 0; i < scene->values; i++)

@@ -69,6 +69,7 @@ void scene_no_in(struct op_scene *scene);
 /* Whole numbers from `low` to `high`. */
 float *scene_labels(struct op_scene *scene, struct ls_shape shape, int low, int high);
 struct ls_value *scene_out(struct op_scene *scene, struct ls_shape shape);
+void scene_no_out(struct op_scene *scene);
 void scene_free(struct op_scene *scene);
 void result_free(struct op_result *result);
 
