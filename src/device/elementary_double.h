@@ -1,6 +1,6 @@
 /* Elementary functions of doubles for kernels of a GPU, as device/elementary.h has those of floats:
- * with the bits of SLEEF's deterministic functions (Sleef_cinz_expd1_u10purec, logd1), which ops
- * with one definition have (docs/numerics.md, section 20). What is below DBL_MIN is 0.
+ * with the bits of SLEEF's deterministic functions (Sleef_cinz_expd1_u10purec, logd1, log1pd1),
+ * which ops with one definition have (docs/numerics.md, section 20). What is below DBL_MIN is 0.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DEVICE_ELEMENTARY_DOUBLE_H
@@ -31,6 +31,16 @@ LS_HOST_DEVICE double ls_double_of_bits(int64_t bits)
 LS_HOST_DEVICE double ls_double_power_of_two(int n)
 {
     return ls_double_of_bits((int64_t)(n + 1023) * (INT64_C(1) << 52));
+}
+
+/* A result of operations that may lie below DBL_MIN, where the host's are 0: it is then, too. */
+LS_HOST_DEVICE double ls_double_flush(double x)
+{
+#ifdef __CUDA_ARCH__
+    return fabs(x) < DBL_MIN ? copysign(0.0, x) : x;
+#else
+    return x;
+#endif
 }
 
 /* ---- Exponentials ---------------------------------------------------------------------------- */
@@ -130,6 +140,24 @@ LS_HOST_DEVICE double ls_double_log_rest(double x2)
     return x8 * (x4 * 0.1532076988502701353e+0 + c45) + (x4 * c23 + c01);
 }
 
+/* n ln 2 + 2 artanh ratio */
+LS_HOST_DEVICE double ls_double_log_sum(int n, struct ls_double_pair ratio)
+{
+    const struct ls_double_pair twos = ls_double_twos(n);
+    const double x2 = ratio.high * ratio.high;
+    const double high = twos.high + ratio.high * 2.0;
+    const double low = (((twos.high - high) + ratio.high * 2.0) + twos.low) + ratio.low * 2.0;
+    const double last = x2 * ratio.high * ls_double_log_rest(x2);
+    const double sum = high + last;
+    return sum + (((high - sum) + last) + low);
+}
+
+/* The exponent of 4/3 x, by which x is divided to lie between 3/4 and 3/2. */
+LS_HOST_DEVICE int ls_double_exponent(double x)
+{
+    return (int)((uint64_t)ls_double_bits(x * (1.0 / 0.75)) >> 52 & 0x7ff) - 1023;
+}
+
 LS_HOST_DEVICE double ls_double_log(double x)
 {
     if (x != x || x < 0)
@@ -140,19 +168,32 @@ LS_HOST_DEVICE double ls_double_log(double x)
         return x;
     const bool small = x < DBL_MIN;
     const double scaled = small ? x * 0x1p64 : x;
-    const int exponent =
-        (int)((uint64_t)ls_double_bits(scaled * (1.0 / 0.75)) >> 52 & 0x7ff) - 1023;
+    const int exponent = ls_double_exponent(scaled);
     const double m =
         ls_double_of_bits(ls_double_bits(scaled) - (int64_t)exponent * (INT64_C(1) << 52));
-    const struct ls_double_pair ratio =
-        ls_double_ratio(ls_double_sum(-1.0, m), ls_double_sum(1.0, m));
-    const struct ls_double_pair twos = ls_double_twos(small ? exponent - 64 : exponent);
-    const double x2 = ratio.high * ratio.high;
-    const double high = twos.high + ratio.high * 2.0;
-    const double low = (((twos.high - high) + ratio.high * 2.0) + twos.low) + ratio.low * 2.0;
-    const double last = x2 * ratio.high * ls_double_log_rest(x2);
-    const double sum = high + last;
-    return sum + (((high - sum) + last) + low);
+    return ls_double_log_sum(small ? exponent - 64 : exponent,
+                             ls_double_ratio(ls_double_sum(-1.0, m), ls_double_sum(1.0, m)));
+}
+
+/* log(1 + x) */
+LS_HOST_DEVICE double ls_double_log1p(double x)
+{
+    if (x != x || x < -1)
+        return NAN;
+    if (x == -1)
+        return -INFINITY;
+    if (x > 1e+307)
+        return INFINITY;
+    if (ls_double_bits(x) == INT64_MIN) /* -0 stays what it is */
+        return x;
+    const int exponent = ls_double_exponent(x + 1);
+    const double power = ls_double_power_of_two(-exponent), m = x * power + (power - 1);
+    struct ls_double_pair n, d;
+    n.high = m;
+    n.low = 0;
+    d.high = 2 + m;
+    d.low = 2 - d.high + m;
+    return ls_double_log_sum(exponent, ls_double_ratio(n, d));
 }
 
 #endif

@@ -120,6 +120,7 @@ static void functions_of_doubles_have_the_bits_of_the_host(void **state)
         const double x = i < specials ? special[i] : draw_double(i);
         compare_doubles("exp", x, ls_double_exp(x), Sleef_cinz_expd1_u10purec(x));
         compare_doubles("log", x, ls_double_log(x), Sleef_cinz_logd1_u10purec(x));
+        compare_doubles("log1p", x, ls_double_log1p(x), Sleef_cinz_log1pd1_u10purec(x));
     }
 }
 
