@@ -10,31 +10,35 @@
 #include <math.h>
 #include <stdbool.h>
 
-enum { LS_TRUE_BOX = 8 }; /* numbers of a row */
+#include "base/host_device.h"
+
+enum { LS_TRUE_BOX = 8 };  /* numbers of a row */
+enum { LS_FOUND_ROW = 7 }; /* and of what was found: [sample, class, score, box] */
 
 struct ls_box {
     double xmin, ymin, xmax, ymax;
 };
 
-static inline struct ls_box ls_box_read(const float *numbers)
+LS_HOST_DEVICE struct ls_box ls_box_read(const float *numbers)
 {
-    return (struct ls_box){(double)numbers[0], (double)numbers[1], (double)numbers[2],
-                           (double)numbers[3]};
+    const struct ls_box box = {(double)numbers[0], (double)numbers[1], (double)numbers[2],
+                               (double)numbers[3]};
+    return box;
 }
 
 /* The box of a row that is not empty. */
-static inline struct ls_box ls_true_box(const float *row)
+LS_HOST_DEVICE struct ls_box ls_true_box(const float *row)
 {
     return ls_box_read(row + 3);
 }
 
-static inline bool ls_is_true_box(const float *row)
+LS_HOST_DEVICE bool ls_is_true_box(const float *row)
 {
     return row[0] >= 0 && row[1] >= 0;
 }
 
 /* `more` is what a side is longer than its ends are apart: 1 where they are pixels, else 0. */
-static inline double ls_box_area(const struct ls_box *box, double more)
+LS_HOST_DEVICE double ls_box_area(const struct ls_box *box, double more)
 {
     if (box->xmax < box->xmin || box->ymax < box->ymin)
         return 0;
@@ -42,7 +46,7 @@ static inline double ls_box_area(const struct ls_box *box, double more)
 }
 
 /* Intersection over union. */
-static inline double ls_box_overlap(const struct ls_box *a, const struct ls_box *b, double more)
+LS_HOST_DEVICE double ls_box_overlap(const struct ls_box *a, const struct ls_box *b, double more)
 {
     const double width = fmin(a->xmax, b->xmax) - fmax(a->xmin, b->xmin) + more;
     const double height = fmin(a->ymax, b->ymax) - fmax(a->ymin, b->ymin) + more;

@@ -1,48 +1,24 @@
 /* The regions of each picture that a net finds hardest (layers/box_annotator_ohem.c); see
  * device/defined.h.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <math.h>
-
 #include "base/heap.h"
 #include "device/defined.h"
+#include "device/hardest.h"
 
-enum { REGION = 5 };
-
-struct hard_region {
-    int32_t picture; /* -1: no picture has such a number */
-    int32_t at;      /* among the positions of all rows */
-    float loss;
-};
-
-/* Whether `a` comes before `b`: picture by picture, the largest loss first, a NaN before all
- * numbers, and of equal losses the first position. A total order, so that one result is right. */
 static bool is_harder(const void *first, const void *second, const void *user)
 {
-    const struct hard_region *a = first, *b = second;
     (void)user;
-    if (a->picture != b->picture)
-        return a->picture < b->picture;
-    if (isnan(a->loss) != isnan(b->loss))
-        return isnan(a->loss);
-    if (a->loss > b->loss || a->loss < b->loss)
-        return a->loss > b->loss;
-    return a->at < b->at;
-}
-
-/* The number of a picture, with what is behind the point cut off. */
-static int32_t picture_of(float number)
-{
-    return number > -1 && number < 2147483648.0F ? (int32_t)number : -1;
+    return ls_region_is_harder(first, second);
 }
 
 static int64_t count_positions(const struct ls_op *op)
 {
-    return ls_shape_size(&op->input[0]->shape) / REGION;
+    return ls_shape_size(&op->input[0]->shape) / LS_HARD_REGION;
 }
 
 static size_t hardest_scratch(const struct ls_op *op)
 {
-    return (size_t)count_positions(op) * sizeof(struct hard_region);
+    return (size_t)count_positions(op) * sizeof(struct ls_hard_region);
 }
 
 static void choose_hardest(const struct ls_defined_call *call)
@@ -54,10 +30,9 @@ static void choose_hardest(const struct ls_defined_call *call)
     const float *rois = call->in[0], *loss = call->in[1], *label = call->in[2];
     const float *weight = call->in[3];
     float *new_label = call->out[0], *new_weight = call->out[1];
-    struct hard_region *regions = call->scratch;
+    struct ls_hard_region *regions = call->scratch;
     for (int64_t i = 0; i < count; i++) {
-        const float picture = rois[i / inner * REGION * inner + i % inner];
-        regions[i] = (struct hard_region){picture_of(picture), (int32_t)i, loss[i]};
+        regions[i] = ls_hard_region_of(rois, loss, inner, i);
         new_label[i] = attr->ignore_label;
     }
     for (int64_t i = 0; i < weights; i++)

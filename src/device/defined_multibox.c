@@ -1,12 +1,11 @@
 /* SSD's loss of boxes and their classes. See device/multibox.h and device/defined.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
-#include <sleef.h>
 #include <string.h>
 
-#include "device/box_codes.h"
 #include "device/defined.h"
 #include "device/multibox.h"
+#include "device/multibox_loss.h"
 
 /* Sets matches by where the priors are, or where the one place of each is predicted. */
 static void match(const struct ls_multibox_attr *attr, const struct ls_multibox_sample *sample,
@@ -35,117 +34,19 @@ static void count_matches(const struct ls_defined_call *call)
     }
 }
 
-/* ---- Classes --------------------------------------------------------------------------------- */
-
-/* The loss of the classes of a prior, and its gradient where `slope` is there. */
-static double class_loss(const struct ls_multibox_attr *attr, const float *x, int64_t class,
-                         float *slope)
-{
-    double largest = -(double)INFINITY, sum = 0;
-    for (int64_t c = 0; c < attr->classes; c++)
-        largest = fmax(largest, (double)x[c]);
-    for (int64_t c = 0; c < attr->classes; c++)
-        sum += Sleef_cinz_expd1_u10purec((double)x[c] - largest);
-    for (int64_t c = 0; slope != NULL && c < attr->classes; c++)
-        slope[c] =
-            (float)(Sleef_cinz_expd1_u10purec((double)x[c] - largest) / sum - (c == class ? 1 : 0));
-    return Sleef_cinz_logd1_u10purec(sum) - ((double)x[class] - largest);
-}
-
-/* The same of independent yes-or-no predictions. */
-static double logistic_loss(const struct ls_multibox_attr *attr, const float *x, int64_t class,
-                            float *slope)
-{
-    double sum = 0;
-    for (int64_t c = 0; c < attr->classes; c++) {
-        const double number = (double)x[c], wanted = c == class ? 1 : 0;
-        sum += Sleef_cinz_log1pd1_u10purec(Sleef_cinz_expd1_u10purec(-fabs(number))) -
-               number * (wanted - (number >= 0 ? 1 : 0));
-        if (slope != NULL)
-            slope[c] = (float)(1 / (1 + Sleef_cinz_expd1_u10purec(-number)) - wanted);
-    }
-    return sum;
-}
-
-/* NaN where `class` is none. */
-static double confidence_loss(const struct ls_multibox_attr *attr,
-                              const struct ls_multibox_sample *sample, int64_t p, int64_t class,
-                              bool learn)
-{
-    const float *x = sample->conf + p * attr->classes;
-    float *slope = learn ? sample->dconf + p * attr->classes : NULL;
-    if (class < 0)
-        return (double)NAN;
-    return (attr->logistic ? logistic_loss : class_loss)(attr, x, class, slope);
-}
-
-/* ---- Places ---------------------------------------------------------------------------------- */
-
-/* Whether side k of the box of prior p lies in the picture; else it learns nothing. */
-static void find_inside(const struct ls_multibox_attr *attr,
-                        const struct ls_multibox_sample *sample, int64_t p, int64_t class,
-                        bool inside[4])
-{
-    const struct ls_box box = attr->by_place ? ls_multibox_predicted(attr, sample, p, class)
-                                             : ls_box_read(sample->prior + 4 * p);
-    const double side[4] = {box.xmin, box.ymin, box.xmax, box.ymax};
-    for (int k = 0; k < 4; k++)
-        inside[k] = !(side[k] < 0 || side[k] > 1);
-}
-
-/* The loss of where the box of prior p, which has a match of `class`, is. */
-static double place_loss(const struct ls_multibox_attr *attr,
-                         const struct ls_multibox_sample *sample,
-                         const struct ls_multibox_room *room, int64_t p, int64_t class, bool learn)
-{
-    const struct ls_box prior = ls_box_read(sample->prior + 4 * p);
-    const struct ls_box object = ls_true_box(sample->rows + room->object[p] * LS_TRUE_BOX);
-    const float *variance = sample->prior + 4 * (attr->priors + p);
-    const int64_t at = p * ls_multibox_places(attr) + (attr->by_class ? 4 * class : 0);
-    double target[4], sum = 0;
-    bool inside[4] = {true, true, true, true};
-    ls_box_encode(attr->code, &prior, &object, target);
-    if (attr->inside)
-        find_inside(attr, sample, p, class, inside);
-    for (int k = 0; k < 4; k++) {
-        if (!inside[k])
-            continue;
-        const double v = (double)variance[k], predicted = (double)sample->loc[at + k];
-        /* Else both are divided by the variance. */
-        const double by = attr->variance_in_target ? v : 1;
-        const double apart =
-            (predicted - (attr->variance_in_target ? target[k] : target[k] / v)) / by;
-        const bool square = attr->euclidean || fabs(apart) < 1;
-        const double slope = square ? apart : apart > 0 ? 1 : -1;
-        sum += square ? apart * apart / 2 : fabs(apart) - 0.5;
-        if (learn)
-            sample->dloc[at + k] = (float)((double)attr->loc_weight * slope / by);
-    }
-    return sum;
-}
-
 /* ---- A sample -------------------------------------------------------------------------------- */
-
-static int64_t class_of(const struct ls_multibox_attr *attr,
-                        const struct ls_multibox_sample *sample,
-                        const struct ls_multibox_room *room, int64_t p)
-{
-    const int32_t object = room->object[p];
-    return object < 0 ? attr->background
-                      : ls_multibox_class(attr, sample->rows + object * LS_TRUE_BOX);
-}
 
 /* Sets the losses that priors are chosen by. */
 static void set_losses(const struct ls_multibox_attr *attr, const struct ls_multibox_sample *sample,
                        struct ls_multibox_room *room)
 {
     for (int64_t p = 0; p < attr->priors; p++) {
-        const int64_t class = class_of(attr, sample, room, p);
+        const int64_t class = ls_multibox_class_of(attr, sample, room, p);
         if (attr->mining == LS_MINING_NEGATIVES && room->object[p] >= 0)
             continue;
-        room->loss[p] = confidence_loss(attr, sample, p, class, false);
+        room->loss[p] = ls_multibox_confidence_loss(attr, sample, p, class, false);
         if (room->object[p] >= 0 && class >= 0)
-            room->loss[p] += place_loss(attr, sample, room, p, class, false);
+            room->loss[p] += ls_multibox_place_loss(attr, sample, room, p, class, false);
     }
 }
 
@@ -158,15 +59,16 @@ static double learn(const struct ls_multibox_attr *attr, const struct ls_multibo
         set_losses(attr, sample, room);
     const int64_t negatives = ls_multibox_mine(attr, sample, room);
     for (int64_t p = 0; p < attr->priors; p++) {
-        const int64_t class = class_of(attr, sample, room, p);
+        const int64_t class = ls_multibox_class_of(attr, sample, room, p);
         if (room->object[p] < 0)
             continue;
         if (class >= 0)
-            sum += (double)attr->loc_weight * place_loss(attr, sample, room, p, class, true);
-        sum += confidence_loss(attr, sample, p, class, true);
+            sum += (double)attr->loc_weight *
+                   ls_multibox_place_loss(attr, sample, room, p, class, true);
+        sum += ls_multibox_confidence_loss(attr, sample, p, class, true);
     }
     for (int64_t i = 0; i < negatives; i++)
-        sum += confidence_loss(attr, sample, room->ordered[i], attr->background, true);
+        sum += ls_multibox_confidence_loss(attr, sample, room->ordered[i], attr->background, true);
     return sum;
 }
 
@@ -178,7 +80,7 @@ static double learn_by_class(const struct ls_multibox_attr *attr,
 {
     int64_t matches = 0;
     for (int64_t p = 0; p < attr->priors; p++)
-        room->class[p] = attr->background;
+        room->kind[p] = attr->background;
     for (int64_t g = 0; g < attr->objects; g++)
         if (ls_multibox_is_object(attr, sample->rows + g * LS_TRUE_BOX, -1) &&
             ls_multibox_class(attr, sample->rows + g * LS_TRUE_BOX) < 0)
@@ -192,29 +94,15 @@ static double learn_by_class(const struct ls_multibox_attr *attr,
         for (int64_t p = 0; p < attr->priors; p++) {
             if (room->object[p] < 0)
                 continue;
-            sum += (double)attr->loc_weight * place_loss(attr, sample, room, p, c, true);
-            room->class[p] = (int32_t)c;
+            sum +=
+                (double)attr->loc_weight * ls_multibox_place_loss(attr, sample, room, p, c, true);
+            room->kind[p] = (int32_t)c;
         }
     }
     for (int64_t p = 0; p < attr->priors; p++)
-        sum += confidence_loss(attr, sample, p, room->class[p], true);
+        sum += ls_multibox_confidence_loss(attr, sample, p, room->kind[p], true);
     room->matches = matches;
     return sum;
-}
-
-/* What one sample adds to the count that the loss is divided by. */
-static double count_of(const struct ls_multibox_attr *attr, const struct ls_multibox_room *room)
-{
-    switch (attr->normalization) {
-    case LS_NORM_FULL:
-        return (double)attr->priors;
-    case LS_NORM_BATCH_SIZE:
-        return 1;
-    case LS_NORM_NONE:
-        return 0;
-    default:
-        return (double)room->matches;
-    }
 }
 
 static void multibox(const struct ls_defined_call *call)
@@ -239,7 +127,7 @@ static void multibox(const struct ls_defined_call *call)
                                                   .dconf = dconf + n * scores};
         const bool alone = attr->by_class && attr->by_place;
         record[0] = (alone ? learn_by_class : learn)(attr, &sample, &room, record[0]);
-        record[1] += count_of(attr, &room);
+        record[1] += ls_multibox_count_of(attr, room.matches);
         if (attr->count_offset >= 0)
             call->context->partials[attr->count_offset] += (double)room.matches;
     }

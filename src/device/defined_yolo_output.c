@@ -1,20 +1,13 @@
 /* What YOLO's nets have found. See layers/yolo_output.c and device/defined.h.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <sleef.h>
-
 #include "base/heap.h"
 #include "device/defined.h"
-#include "device/yolo_boxes.h"
-
-struct yolo_find {
-    float score;
-    int32_t cell, class; /* cells of all inputs, one behind the other */
-};
+#include "device/yolo_finds.h"
 
 /* Scratch memory of one sample: boxes by cell, a heap of what may be kept, cells that are. */
 struct yolo_finds {
     struct ls_yolo_box *box;
-    struct yolo_find *heap;
+    struct ls_yolo_find *heap;
     int32_t *kept;
     int64_t cells, count;
 };
@@ -34,18 +27,14 @@ static size_t yolo_output_scratch(const struct ls_op *op)
     const struct ls_yolo_output_attr *attr = &op->attr.yolo_output;
     const size_t cells = (size_t)count_cells(op);
     const size_t finds = attr->softmax ? cells : cells * (size_t)attr->classes;
-    return cells * sizeof(struct ls_yolo_box) + finds * sizeof(struct yolo_find) +
+    return cells * sizeof(struct ls_yolo_box) + finds * sizeof(struct ls_yolo_find) +
            (size_t)attr->keep * sizeof(int32_t);
 }
 
-/* The higher score first; of equal ones that of the first cell, then of the first class. */
 static bool find_is_before(const void *first, const void *second, const void *user)
 {
-    const struct yolo_find *a = first, *b = second;
     (void)user;
-    if (a->score != b->score)
-        return a->score > b->score;
-    return a->cell != b->cell ? a->cell < b->cell : a->class < b->class;
+    return ls_yolo_find_is_before(first, second);
 }
 
 /* Classes by themselves: each that scores enough is one. */
@@ -55,11 +44,10 @@ static void list_classes(const struct ls_yolo_output_attr *attr,
 {
     const double object = ls_yolo_sigmoid(ls_yolo_number(planes, cell, LS_YOLO_OBJECT));
     for (int64_t c = 0; c < attr->classes; c++) {
-        const double class = ls_yolo_sigmoid(ls_yolo_number(planes, cell, LS_YOLO_CLASSES + c));
-        const float score = (float)(class * object);
+        const float score = ls_yolo_class_score(planes, cell, object, c);
         if (score > attr->threshold)
             finds->heap[finds->count++] =
-                (struct yolo_find){score, (int32_t)finds->cells, (int32_t)c};
+                (struct ls_yolo_find){score, (int32_t)finds->cells, (int32_t)c};
     }
 }
 
@@ -68,22 +56,11 @@ static void list_best(const struct ls_yolo_output_attr *attr, const struct ls_yo
                       const struct ls_yolo_cell *cell, struct yolo_finds *finds)
 {
     const double object = ls_yolo_sigmoid(ls_yolo_number(planes, cell, LS_YOLO_OBJECT));
-    double largest = ls_yolo_number(planes, cell, LS_YOLO_CLASSES), sum = 0;
     int64_t best = 0;
-    for (int64_t c = 1; c < attr->classes; c++) {
-        const double number = ls_yolo_number(planes, cell, LS_YOLO_CLASSES + c);
-        if (number > largest) {
-            largest = number;
-            best = c;
-        }
-    }
-    for (int64_t c = 0; c < attr->classes; c++)
-        sum +=
-            Sleef_cinz_expd1_u10purec(ls_yolo_number(planes, cell, LS_YOLO_CLASSES + c) - largest);
-    const float score = (float)(object / sum);
+    const float score = ls_yolo_best_score(planes, cell, object, &best);
     if (score >= attr->threshold)
         finds->heap[finds->count++] =
-            (struct yolo_find){score, (int32_t)finds->cells, (int32_t)best};
+            (struct ls_yolo_find){score, (int32_t)finds->cells, (int32_t)best};
 }
 
 /* What input `input` of sample n may have found. */
@@ -97,13 +74,8 @@ static void list_input(const struct ls_defined_call *call, int input, int64_t n,
                                           .rows = x->dim[2],
                                           .columns = x->dim[3],
                                           .classes = attr->classes};
-    const double step = attr->steps != NULL ? attr->steps[input] : 1;
     for (int a = 0; a < attr->anchors; a++) {
-        const size_t anchor =
-            attr->mask != NULL ? attr->mask[input * attr->anchors + a] : (size_t)a;
-        const struct ls_yolo_box size = {
-            .w = (double)attr->biases[2 * anchor] / ((double)planes.columns * step),
-            .h = (double)attr->biases[2 * anchor + 1] / ((double)planes.rows * step)};
+        const struct ls_yolo_box size = ls_yolo_output_size(attr, &planes, input, a);
         for (int64_t i = 0; i < planes.rows * planes.columns; i++, finds->cells++) {
             const struct ls_yolo_cell cell =
                 ls_yolo_cell_at(&planes, i / planes.columns, i % planes.columns, a);
@@ -122,7 +94,7 @@ static void keep_finds(const struct ls_yolo_output_attr *attr, struct yolo_finds
     int64_t kept = 0;
     ls_heap_make(&heap, finds->count);
     while (finds->count > 0 && kept < attr->keep) {
-        const struct yolo_find find = finds->heap[0];
+        const struct ls_yolo_find find = finds->heap[0];
         const struct ls_yolo_box *box = &finds->box[find.cell];
         ls_heap_drop(&heap, finds->count--);
         bool apart = true;
@@ -132,17 +104,10 @@ static void keep_finds(const struct ls_yolo_output_attr *attr, struct yolo_finds
         if (!apart)
             continue;
         finds->kept[kept++] = find.cell;
-        const double numbers[7] = {ordinal,
-                                   find.class + 1.0,
-                                   (double)find.score,
-                                   box->x - box->w / 2,
-                                   box->y - box->h / 2,
-                                   box->x + box->w / 2,
-                                   box->y + box->h / 2};
-        for (int i = 0; i < 7; i++)
-            *row++ = (float)numbers[i];
+        ls_yolo_write_find(ordinal, &find, box, row);
+        row += LS_FOUND_ROW;
     }
-    for (int64_t i = kept * 7; i < attr->keep * 7; i++)
+    for (int64_t i = kept * LS_FOUND_ROW; i < attr->keep * LS_FOUND_ROW; i++)
         *row++ = -1;
 }
 
@@ -151,14 +116,14 @@ static void yolo_output(const struct ls_defined_call *call)
     const struct ls_yolo_output_attr *attr = &call->op->attr.yolo_output;
     struct yolo_finds finds = {.box = call->scratch};
     const int64_t samples = call->op->input[0]->shape.dim[0], cells = count_cells(call->op);
-    finds.heap = (struct yolo_find *)(void *)(finds.box + cells);
+    finds.heap = (struct ls_yolo_find *)(void *)(finds.box + cells);
     finds.kept = (int32_t *)(void *)(finds.heap + (attr->softmax ? cells : cells * attr->classes));
     for (int64_t n = 0; n < samples; n++) {
         finds.cells = finds.count = 0;
         for (int i = 0; i < call->op->inputs; i++)
             list_input(call, i, n, &finds);
         keep_finds(attr, &finds, (double)(call->context->first_ordinal + n),
-                   (float *)call->out[0] + n * attr->keep * 7);
+                   (float *)call->out[0] + n * attr->keep * LS_FOUND_ROW);
     }
 }
 

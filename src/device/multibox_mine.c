@@ -11,7 +11,7 @@ static bool comes_before(const void *first, const void *second, const void *user
 {
     const double *loss = user;
     const int32_t a = *(const int32_t *)first, b = *(const int32_t *)second;
-    return loss[a] != loss[b] ? loss[a] > loss[b] : a < b;
+    return ls_multibox_is_chosen_first(loss, a, b);
 }
 
 /* Of the priors in order, keeps those whose boxes cover something and do not overlap one in front
@@ -55,10 +55,10 @@ static int64_t mine_negatives(const struct ls_multibox_attr *attr,
 {
     int64_t count = 0;
     for (int64_t p = 0; p < attr->priors; p++)
-        if (room->object[p] == LS_NO_OBJECT && room->overlap[p] < (double)attr->neg_overlap)
+        if (ls_multibox_is_negative(attr, room, p))
             room->ordered[count++] = (int32_t)p;
-    const double wanted = floor((double)room->matches * (double)attr->neg_pos_ratio);
-    return choose(attr, sample, room, count, wanted < (double)count ? (int64_t)wanted : count);
+    return choose(attr, sample, room, count,
+                  ls_multibox_most_negatives(attr, room->matches, count));
 }
 
 static bool has_objects(const struct ls_multibox_attr *attr, const float *rows)

@@ -6,11 +6,11 @@
 #define LS_DEVICE_YOLO_BOXES_H
 
 #include <math.h>
-#include <sleef.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "device/boxes.h"
+#include "device/elementary_double.h"
 
 enum { LS_YOLO_OBJECT = 4, LS_YOLO_CLASSES = 5 }; /* numbers of a cell */
 
@@ -30,76 +30,77 @@ struct ls_yolo_cell {
     int anchor;
 };
 
-static inline struct ls_yolo_cell ls_yolo_cell_at(const struct ls_yolo_planes *planes, int64_t row,
-                                                  int64_t column, int anchor)
+LS_HOST_DEVICE struct ls_yolo_cell ls_yolo_cell_at(const struct ls_yolo_planes *planes, int64_t row,
+                                                   int64_t column, int anchor)
 {
     const int64_t plane = planes->rows * planes->columns;
     const int64_t each = (LS_YOLO_CLASSES + planes->classes) * plane;
-    return (struct ls_yolo_cell){.at = anchor * each + row * planes->columns + column,
-                                 .plane = plane,
-                                 .row = row,
-                                 .column = column,
-                                 .anchor = anchor};
+    const struct ls_yolo_cell cell = {anchor * each + row * planes->columns + column, plane, row,
+                                      column, anchor};
+    return cell;
 }
 
 /* Number k of a cell. */
-static inline double ls_yolo_number(const struct ls_yolo_planes *planes,
-                                    const struct ls_yolo_cell *cell, int64_t k)
+LS_HOST_DEVICE double ls_yolo_number(const struct ls_yolo_planes *planes,
+                                     const struct ls_yolo_cell *cell, int64_t k)
 {
     return (double)planes->x[cell->at + k * cell->plane];
 }
 
-static inline double ls_yolo_sigmoid(double x)
+LS_HOST_DEVICE double ls_yolo_sigmoid(double x)
 {
-    return 1 / (1 + Sleef_cinz_expd1_u10purec(-x));
+    return 1 / (1 + ls_double_exp(-x));
 }
 
 /* The box that a cell predicts with an anchor of this size. */
-static inline struct ls_yolo_box ls_yolo_box_of(const struct ls_yolo_planes *planes,
-                                                const struct ls_yolo_cell *cell,
-                                                const struct ls_yolo_box *anchor)
+LS_HOST_DEVICE struct ls_yolo_box ls_yolo_box_of(const struct ls_yolo_planes *planes,
+                                                 const struct ls_yolo_cell *cell,
+                                                 const struct ls_yolo_box *anchor)
 {
-    return (struct ls_yolo_box){
+    const struct ls_yolo_box box = {
         ((double)cell->column + ls_yolo_sigmoid(ls_yolo_number(planes, cell, 0))) /
             (double)planes->columns,
         ((double)cell->row + ls_yolo_sigmoid(ls_yolo_number(planes, cell, 1))) /
             (double)planes->rows,
-        Sleef_cinz_expd1_u10purec(ls_yolo_number(planes, cell, 2)) * anchor->w,
-        Sleef_cinz_expd1_u10purec(ls_yolo_number(planes, cell, 3)) * anchor->h};
+        ls_double_flush(ls_double_exp(ls_yolo_number(planes, cell, 2)) * anchor->w),
+        ls_double_flush(ls_double_exp(ls_yolo_number(planes, cell, 3)) * anchor->h)};
+    return box;
 }
 
 /* Along one axis, how far two intervals around their centres are in both. */
-static inline double ls_yolo_shared(double a, double a_size, double b, double b_size)
+LS_HOST_DEVICE double ls_yolo_shared(double a, double a_size, double b, double b_size)
 {
     const double begin = fmax(a - a_size / 2, b - b_size / 2);
     return fmin(a + a_size / 2, b + b_size / 2) - begin;
 }
 
 /* Intersection over union. */
-static inline double ls_yolo_overlap(const struct ls_yolo_box *a, const struct ls_yolo_box *b)
+LS_HOST_DEVICE double ls_yolo_overlap(const struct ls_yolo_box *a, const struct ls_yolo_box *b)
 {
     const double width = ls_yolo_shared(a->x, a->w, b->x, b->w);
     const double height = ls_yolo_shared(a->y, a->h, b->y, b->h);
     if (!(width > 0 && height > 0))
         return 0;
-    return width * height / (a->w * a->h + b->w * b->h - width * height);
+    const double shared = ls_double_flush(width * height);
+    return shared / (ls_double_flush(a->w * a->h) + ls_double_flush(b->w * b->h) - shared);
 }
 
 /* Reads a row of a true box (device/boxes.h); false: the row is empty, or the box is. */
-static inline bool ls_yolo_truth(const float *row, struct ls_yolo_box *box)
+LS_HOST_DEVICE bool ls_yolo_truth(const float *row, struct ls_yolo_box *box)
 {
     const struct ls_box true_box = ls_true_box(row);
-    *box = (struct ls_yolo_box){(true_box.xmin + true_box.xmax) / 2,
-                                (true_box.ymin + true_box.ymax) / 2, true_box.xmax - true_box.xmin,
-                                true_box.ymax - true_box.ymin};
+    box->x = (true_box.xmin + true_box.xmax) / 2;
+    box->y = (true_box.ymin + true_box.ymax) / 2;
+    box->w = true_box.xmax - true_box.xmin;
+    box->h = true_box.ymax - true_box.ymin;
     return ls_is_true_box(row) && box->w > 0 && box->h > 0;
 }
 
 /* Along an axis of `count` positions, that which a centre from 0 to 1 lies at; beyond the border
  * the last one. */
-static inline int64_t ls_yolo_position(double centre, int64_t count)
+LS_HOST_DEVICE int64_t ls_yolo_position(double centre, int64_t count)
 {
-    return (int64_t)fmin(fmax(floor(centre * (double)count), 0), (double)(count - 1));
+    return (int64_t)fmin(fmax(floor(centre * (double)count), 0.0), (double)(count - 1));
 }
 
 #endif

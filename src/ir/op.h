@@ -15,6 +15,8 @@
 
 #include "ir/activation.h"
 #include "ir/attention.h"
+#include "ir/detection.h"
+#include "ir/loss.h"
 #include "ir/methods.h"
 #include "ir/value.h"
 
@@ -91,31 +93,6 @@ struct ls_plugin_attr {
     size_t scratch_bytes;
 };
 
-struct ls_loss_attr {
-    int axis; /* classes (softmax) */
-    bool has_ignore;
-    int ignore_label;
-    enum ls_normalization normalization;
-    int normalizer;    /* index into context->normalizers: the divisor of the gradient; -1 in
-                          a forward op that no backward op follows */
-    float loss_weight; /* multiplies the gradient */
-    float smoothing;   /* SOFTMAX: in [0, 1) */
-    bool clamped;      /* SOFTMAX: as two layers have it; without smoothing */
-    /* SOFTMAX, LOG, COUNT_LABELS: one for each of `classes`, of the definition; NULL: all 1 */
-    const float *class_weight;
-    int64_t classes;
-    float scale;  /* EUCLIDEAN, CONTRASTIVE, SMOOTH_L1 backward: +1 for a's gradient, -1 for b's */
-    bool squared; /* HINGE */
-    float margin; /* CONTRASTIVE */
-    bool legacy;  /* CONTRASTIVE */
-    float sigma2; /* SMOOTH_L1: > 0 */
-    const float *matrix; /* INFOGAIN: H, row by label, of the graph; NULL: it is input 2 */
-    /* Into the record: [sum, count], count as `normalization` divides: FULL all positions, VALID
-     * those that are not ignored, BATCH_SIZE the rows in front of `axis` (SOFTMAX; others: axis 0),
-     * WEIGHTS the sum of class_weight[label] over those that are not ignored. */
-    int metric_offset;
-};
-
 /* What a LINEAR_LOSS leaves in the record beside the loss: at `figures` the sum of -log p[label]
  * over the labels that count, without weights, their number, how many have the highest score, and
  * the sum of their bytes. */
@@ -184,129 +161,6 @@ struct ls_reduction_attr {
     int normalizer;    /* index into context->normalizers: what MEAN divides by; -1: no gradient */
     float loss_weight; /* multiplies the gradient */
     int metric_offset; /* [coeff * sum, count]; MEAN is their quotient */
-};
-
-/* Boxes are xmin, ymin, xmax, ymax, of an image from 0 to 1. A prior has a box and four variances;
- * what is predicted of a box is how it differs from the prior's, in one of three codes. */
-enum ls_box_code { LS_BOX_CORNER, LS_BOX_CENTER_SIZE, LS_BOX_CORNER_SIZE };
-
-/* Which priors SSD's loss learns from: all, hard negatives, or hard examples. */
-enum ls_mining { LS_MINING_NONE, LS_MINING_NEGATIVES, LS_MINING_EXAMPLES };
-
-/* SSD's loss; see device/multibox.h. */
-struct ls_multibox_attr {
-    int64_t priors, classes, objects; /* of a sample */
-    enum ls_box_code code;
-    bool variance_in_target, bipartite, difficult, euclidean, logistic;
-    bool agnostic; /* all classes but the background are one */
-    bool by_class; /* each class has its own places: loc [N, P classes 4] */
-    bool by_place; /* predicted boxes are matched, not those of the priors */
-    bool within;   /* boxes that leave the picture are not matched */
-    bool inside;   /* sides outside the picture learn nothing */
-    int background;
-    float overlap, neg_overlap, neg_pos_ratio, loc_weight;
-    enum ls_mining mining;
-    int64_t sample_size;    /* EXAMPLES: how many are chosen */
-    int64_t top_k;          /* so many can be chosen; -1: all */
-    float nms_threshold;    /* chosen ones overlap by no more; 0: they may */
-    bool suppresses_priors; /* whose overlap is that of the priors, not of the predicted boxes */
-    enum ls_normalization normalization;
-    int normalizer;    /* as in ls_loss_attr */
-    float loss_weight; /* multiplies the gradient */
-    int metric_offset; /* [sum, count]; COUNT_MATCHES: [count] */
-    int count_offset;  /* where matches that depend on predictions are counted; -1: nowhere */
-};
-
-/* What the score of a found object learns, see layers/region_loss.c: to be 1, the more the further
- * it is from it; 1; or how far its box and the true one overlap. */
-enum ls_region_score { LS_REGION_SCORE_FOCUSED, LS_REGION_SCORE_ONE, LS_REGION_SCORE_OVERLAP };
-
-/* YOLOv2's loss; see layers/region_loss.c. */
-struct ls_region_attr {
-    struct ls_loss_attr loss;
-    enum ls_region_score score;
-    int anchors;
-    int64_t classes, objects;  /* rows of true boxes a sample */
-    const float *anchor_sizes; /* width and height of each, in positions, of the definition */
-    bool by_anchor;
-    float object, no_object, kind, place, threshold;
-};
-
-/* YOLOv3's loss; see layers/yolov3.c. Numbers of anchors are those of `biases`. */
-struct ls_yolo_attr {
-    struct ls_loss_attr loss;
-    int anchors, all;         /* of this bottom; of all bottoms */
-    const uint32_t *mask;     /* which those of this bottom are, of the definition */
-    const float *biases;      /* width and height of each of all, in pixels, of the definition */
-    double step;              /* pixels from one position to the next */
-    int64_t classes, objects; /* rows of true boxes a sample */
-    float object, kind, place, threshold, also, smoothing; /* also: other anchors from here on */
-    bool logistic; /* the gradient goes through the logistic function */
-};
-
-/* What YOLO's nets have found; see layers/yolo_output.c. Each input has the planes of `anchors`
- * anchors. */
-struct ls_yolo_output_attr {
-    int anchors;
-    const uint32_t *mask;  /* which of `biases`, input by input; NULL: all, in each input */
-    const float *biases;   /* width and height, in pixels */
-    const uint32_t *steps; /* pixels from one position to the next, by input; NULL: 1 */
-    int64_t classes, keep; /* rows of a sample in the top */
-    bool softmax;          /* scores of classes; else each by itself */
-    float threshold, nms_threshold;
-};
-
-/* What a region proposal network has found; see layers/proposal.c. */
-struct ls_proposal_attr {
-    const float *ratio, *scale; /* `ratios` and `scales` of them, of the definition */
-    int64_t ratios, scales;
-    int64_t info;            /* numbers of a picture in im_info */
-    int64_t before, regions; /* boxes that count; rows of a sample in the top */
-    double base, stride;
-    uint32_t least;
-    float overlap;
-};
-
-/* The regions of a picture whose losses are the largest; see layers/box_annotator_ohem.c. */
-struct ls_hardest_attr {
-    int64_t most; /* of a picture */
-    float ignore_label;
-};
-
-struct ls_detection_attr {
-    int64_t priors, classes, keep; /* rows of a sample in the top */
-    enum ls_box_code code;
-    bool by_class; /* each class has its own places: loc [N, P classes 4] */
-    bool variance_in_target, has_threshold;
-    int background;     /* -1: there is none */
-    int64_t top_k;      /* of a class, before boxes that overlap are left out; -1: all */
-    int64_t keep_top_k; /* of a sample; -1: all */
-    float threshold, nms_threshold, eta;
-};
-
-/* What an overlap is taken of: boxes in sizes of the picture, or in its pixels. */
-struct ls_picture_sizes {
-    const int32_t *sizes; /* height and width by ordinal, owned by the graph; NULL: not in pixels */
-    int64_t count;
-    enum { LS_FIT_WARPED, LS_FIT_PADDED, LS_FIT_CROPPED } fit; /* how a picture became the input */
-    double height, width; /* PADDED: of the input; CROPPED: what boxes are in sizes of */
-};
-
-/* How many of the boxes that a net finds are right; see layers/detection_evaluate.c. The record has
- * at `truths` the numbers of true boxes by class and of those of no class, the lists have at `list`
- * a find each (struct ls_ranking). */
-struct ls_evaluate_attr {
-    int64_t finds, objects; /* of a sample */
-    int classes, background;
-    bool difficult; /* true boxes that are marked as difficult count like others */
-    float overlap;  /* from which on a box is right */
-    struct ls_picture_sizes pictures;
-    int truths, list;
-    /* REGION_EVALUATE: */
-    int anchors;
-    const float *anchor_sizes; /* as in ls_region_attr */
-    enum { LS_SCORE_OBJECT, LS_SCORE_CLASS, LS_SCORE_BOTH } score;
-    float nms; /* boxes that overlap a better one so much do not count; negative: all do */
 };
 
 struct ls_constant_attr {
