@@ -113,6 +113,11 @@ static inline int __any_sync(unsigned mask, int predicate)
     return __ballot_sync(mask, predicate) != 0;
 }
 
+static inline int __popc(unsigned bits)
+{
+    return __builtin_popcount(bits);
+}
+
 /* One thread runs at a time. */
 template <typename T> static inline T atomicAdd(T *at, T value)
 {

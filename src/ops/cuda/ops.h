@@ -58,7 +58,8 @@ struct ls_card_op {
     FAMILY(norms) \
     FAMILY(losses) \
     FAMILY(pair_losses) \
-    FAMILY(sequences)
+    FAMILY(sequences) \
+    FAMILY(detection)
 /* clang-format on */
 
 #define LS_CARD_DECLARE(family) extern const struct ls_card_op ls_card_##family[LS_OP_KINDS];
