@@ -154,6 +154,164 @@ static int yolo_loss_backward(const struct ls_card_call *call)
     return scale_slopes(call, loss->loss_weight, loss->normalizer);
 }
 
+/* ---- What was found -------------------------------------------------------------------------- */
+
+static size_t detection_scratch(const struct ls_op *op)
+{
+    return ls_cuda_detection_scratch(&op->attr.detection, samples_of(op->input[1]));
+}
+
+static int detect(const struct ls_card_call *call)
+{
+    return ls_cuda_detect(call->stream, &call->op->attr.detection, samples_of(call->op->input[1]),
+                          call->context->numbers, call->in[0], call->in[1], call->in[2],
+                          call->scratch, call->out[0]);
+}
+
+/* Cells of a sample, in all inputs. */
+static int64_t count_cells(const struct ls_op *op)
+{
+    int64_t cells = 0;
+    for (int i = 0; i < op->inputs; i++)
+        cells += op->attr.yolo_output.anchors * plane_of(op->input[i]);
+    return cells;
+}
+
+static size_t yolo_output_scratch(const struct ls_op *op)
+{
+    return ls_cuda_yolo_output_scratch(&op->attr.yolo_output, op->input[0]->shape.dim[0],
+                                       count_cells(op));
+}
+
+/* Which sizes there are the inputs say: those of a mask, or one for each anchor. */
+static size_t count_biases(const struct ls_op *op)
+{
+    const struct ls_yolo_output_attr *attr = &op->attr.yolo_output;
+    size_t count = (size_t)attr->anchors;
+    for (int i = 0; attr->mask != NULL && i < op->inputs * attr->anchors; i++)
+        count = attr->mask[i] >= count ? (size_t)attr->mask[i] + 1 : count;
+    return count;
+}
+
+static size_t yolo_output_tables(const struct ls_op *op, uint32_t *to)
+{
+    const struct ls_yolo_output_attr *attr = &op->attr.yolo_output;
+    const size_t inputs = (size_t)op->inputs, masks = inputs * (size_t)attr->anchors;
+    size_t at = put_words(to, 0, attr->biases, 2 * count_biases(op));
+    at = put_words(to, at, attr->mask, attr->mask != NULL ? masks : 0);
+    return put_words(to, at, attr->steps, attr->steps != NULL ? inputs : 0);
+}
+
+static int yolo_output(const struct ls_card_call *call)
+{
+    const struct ls_op *op = call->op;
+    struct ls_yolo_output_attr attr = op->attr.yolo_output;
+    const int64_t cells = count_cells(op);
+    const uint32_t *words = (const uint32_t *)(const void *)call->constants;
+    const size_t masks = attr.mask != NULL ? (size_t)(op->inputs * attr.anchors) : 0;
+    int64_t first = 0;
+    attr.biases = call->constants;
+    words += 2 * count_biases(op);
+    attr.mask = attr.mask != NULL ? words : NULL;
+    attr.steps = attr.steps != NULL ? words + masks : NULL;
+    for (int i = 0; i < op->inputs; i++) {
+        const struct ls_cuda_planes of = planes_of(call, i);
+        const int code =
+            ls_cuda_yolo_list(call->stream, &attr, i, &of, cells, first, call->scratch);
+        if (code != cudaSuccess)
+            return code;
+        first += attr.anchors * of.rows * of.columns;
+    }
+    return ls_cuda_yolo_keep(call->stream, &attr, op->input[0]->shape.dim[0], cells,
+                             call->context->numbers, call->scratch, call->out[0]);
+}
+
+static size_t proposal_scratch(const struct ls_op *op)
+{
+    return ls_cuda_proposal_scratch(&op->attr.proposal, op->input[0]->shape.dim[0],
+                                    plane_of(op->input[0]));
+}
+
+static size_t proposal_tables(const struct ls_op *op, uint32_t *to)
+{
+    const struct ls_proposal_attr *attr = &op->attr.proposal;
+    const size_t ratios = put_words(to, 0, attr->ratio, (size_t)attr->ratios);
+    return put_words(to, ratios, attr->scale, (size_t)attr->scales);
+}
+
+static int propose(const struct ls_card_call *call)
+{
+    struct ls_proposal_attr attr = call->op->attr.proposal;
+    const struct ls_shape *x = &call->op->input[0]->shape;
+    const struct ls_cuda_proposals of = {.samples = x->dim[0],
+                                         .rows = x->dim[2],
+                                         .columns = x->dim[3],
+                                         .score = call->in[0],
+                                         .difference = call->in[1],
+                                         .info = call->in[2],
+                                         .region = call->out[0],
+                                         .region_score = ls_card_out(call, 1)};
+    attr.ratio = call->constants;
+    attr.scale = call->constants + attr.ratios;
+    return ls_cuda_propose(call->stream, &attr, &of, call->scratch);
+}
+
+static int hardest_regions(const struct ls_card_call *call)
+{
+    const struct ls_shape *rois = &call->op->input[0]->shape;
+    const int64_t count = ls_shape_size(&call->op->input[1]->shape);
+    const struct ls_cuda_hardest of = {.count = count,
+                                       .inner = count / rois->dim[0],
+                                       .each = ls_shape_size(&call->op->input[3]->shape) / count,
+                                       .rois = call->in[0],
+                                       .loss = call->in[1],
+                                       .label = call->in[2],
+                                       .weight = call->in[3],
+                                       .new_label = call->out[0],
+                                       .new_weight = call->out[1]};
+    return ls_cuda_hardest_regions(call->stream, &call->op->attr.hardest, &of);
+}
+
+/* ---- How much of it is right ----------------------------------------------------------------- */
+
+/* The planes of regions, or rows of what was found. */
+static struct ls_cuda_planes found_of(const struct ls_card_call *call)
+{
+    const struct ls_value *x = call->op->input[0];
+    if (call->op->kind == LS_OP_REGION_EVALUATE)
+        return planes_of(call, 0);
+    return (struct ls_cuda_planes){.samples = samples_of(x), .x = call->in[0]};
+}
+
+static size_t evaluation_scratch(const struct ls_op *op)
+{
+    const struct ls_value *x = op->input[0];
+    return ls_cuda_evaluation_scratch(
+        &op->attr.evaluate, op->kind == LS_OP_REGION_EVALUATE ? x->shape.dim[0] : samples_of(x));
+}
+
+/* Sizes of anchors, if there are any, and of pictures, if these count. */
+static size_t evaluation_tables(const struct ls_op *op, uint32_t *to)
+{
+    const struct ls_evaluate_attr *attr = &op->attr.evaluate;
+    const size_t anchors = put_words(to, 0, attr->anchor_sizes, 2 * (size_t)attr->anchors);
+    const size_t pictures = attr->pictures.sizes != NULL ? 2 * (size_t)attr->pictures.count : 0;
+    return put_words(to, anchors, attr->pictures.sizes, pictures);
+}
+
+static int evaluate(const struct ls_card_call *call)
+{
+    struct ls_evaluate_attr attr = call->op->attr.evaluate;
+    struct ls_cuda_planes of = found_of(call);
+    of.truths = call->in[1];
+    attr.anchor_sizes = call->constants;
+    if (attr.pictures.sizes != NULL)
+        attr.pictures.sizes = (const int32_t *)(const void *)(call->constants + 2 * attr.anchors);
+    return ls_cuda_evaluate(call->stream, &attr, &of, call->context->numbers, call->scratch,
+                            call->context->partials + attr.truths,
+                            call->context->lists + attr.list);
+}
+
 /* ---- What kernels read of the definition ----------------------------------------------------- */
 
 /* Puts arrays of the definition, one behind the other, at `to`, if it is there; returns how many
@@ -165,6 +323,13 @@ static size_t put_tables(const struct ls_op *op, uint32_t *to)
         return region_tables(op, to);
     case LS_OP_YOLO_LOSS:
         return yolo_tables(op, to);
+    case LS_OP_YOLO_OUTPUT:
+        return yolo_output_tables(op, to);
+    case LS_OP_PROPOSAL:
+        return proposal_tables(op, to);
+    case LS_OP_DETECTION_EVALUATE:
+    case LS_OP_REGION_EVALUATE:
+        return evaluation_tables(op, to);
     default:
         return 0;
     }
@@ -196,4 +361,22 @@ const struct ls_card_op ls_card_detection[LS_OP_KINDS] = {
                          .table_bytes = table_bytes,
                          .make_table = make_table},
     [LS_OP_YOLO_LOSS_BACKWARD] = {.run = yolo_loss_backward},
+    [LS_OP_DETECTION_OUTPUT] = {.run = detect, .scratch = detection_scratch},
+    [LS_OP_YOLO_OUTPUT] = {.run = yolo_output,
+                           .scratch = yolo_output_scratch,
+                           .table_bytes = table_bytes,
+                           .make_table = make_table},
+    [LS_OP_PROPOSAL] = {.run = propose,
+                        .scratch = proposal_scratch,
+                        .table_bytes = table_bytes,
+                        .make_table = make_table},
+    [LS_OP_HARDEST_REGIONS] = {.run = hardest_regions, .bits = LS_BITS_EXACT},
+    [LS_OP_DETECTION_EVALUATE] = {.run = evaluate,
+                                  .scratch = evaluation_scratch,
+                                  .table_bytes = table_bytes,
+                                  .make_table = make_table},
+    [LS_OP_REGION_EVALUATE] = {.run = evaluate,
+                               .scratch = evaluation_scratch,
+                               .table_bytes = table_bytes,
+                               .make_table = make_table},
 };
