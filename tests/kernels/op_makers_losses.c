@@ -211,6 +211,18 @@ void make_pair_loss(struct op_scene *scene)
         scene_out(scene, shape_of(x.rank, x.dim[0], 1, x.dim[2], x.dim[3]));
 }
 
+/* Every fourth scene of boxes is as large as threads of a card share the work of. */
+static bool has_many_boxes(const struct op_scene *scene)
+{
+    return scene->round % 4 == 3;
+}
+
+static int64_t draw_extent(struct op_scene *scene, int64_t most)
+{
+    const int64_t some = scene_draw(scene, 1, most);
+    return has_many_boxes(scene) ? 3 * most + some : some;
+}
+
 /* Rows of true boxes, some of them empty. */
 static void put_truths(struct op_scene *scene, int64_t samples, int64_t objects, int64_t classes)
 {
@@ -234,7 +246,7 @@ void make_region(struct op_scene *scene)
         .score = (enum ls_region_score)scene_draw(scene, 0, LS_REGION_SCORE_OVERLAP),
         .anchors = (int)scene_draw(scene, 1, 2),
         .classes = scene_draw(scene, 1, 3),
-        .objects = scene_draw(scene, 1, 4),
+        .objects = draw_extent(scene, 4),
         .anchor_sizes = sizes,
         .by_anchor = scene_draw(scene, 0, 1),
         .object = 5,
@@ -244,7 +256,7 @@ void make_region(struct op_scene *scene)
         .threshold = 0.5F};
     const struct ls_shape x =
         shape_of(4, scene_draw(scene, 1, 3), attr->anchors * (5 + attr->classes),
-                 scene_draw(scene, 1, 4), scene_draw(scene, 1, 4));
+                 draw_extent(scene, 4), draw_extent(scene, 4));
     scene_in(scene, x, -2, 2);
     if (scene->op.kind == LS_OP_REGION_LOSS)
         put_truths(scene, x.dim[0], attr->objects, attr->classes);
@@ -265,7 +277,7 @@ void make_yolo(struct op_scene *scene)
                                   .biases = sizes,
                                   .step = (double)scene_draw(scene, 10, 32),
                                   .classes = scene_draw(scene, 1, 3),
-                                  .objects = scene_draw(scene, 1, 4),
+                                  .objects = draw_extent(scene, 4),
                                   .object = 5,
                                   .kind = 1,
                                   .place = 2,
@@ -275,7 +287,7 @@ void make_yolo(struct op_scene *scene)
                                   .logistic = scene_draw(scene, 0, 1)};
     const struct ls_shape x =
         shape_of(4, scene_draw(scene, 1, 3), attr->anchors * (5 + attr->classes),
-                 scene_draw(scene, 1, 4), scene_draw(scene, 1, 4));
+                 draw_extent(scene, 4), draw_extent(scene, 4));
     scene_in(scene, x, -2, 2);
     put_truths(scene, x.dim[0], attr->objects, attr->classes);
     scene_out(scene, x);
@@ -294,14 +306,14 @@ void make_yolo_output(struct op_scene *scene)
                                          .biases = sizes,
                                          .steps = masked ? steps : NULL,
                                          .classes = scene_draw(scene, 1, 4),
-                                         .keep = scene_draw(scene, 1, 9),
+                                         .keep = draw_extent(scene, 9),
                                          .softmax = !masked,
                                          .threshold = (float)scene_draw(scene, 0, 3) / 10,
                                          .nms_threshold = (float)scene_draw(scene, 1, 11) / 10};
     for (int i = 0; i < inputs; i++)
         scene_in(scene,
-                 shape_of(4, samples, attr->anchors * (5 + attr->classes), scene_draw(scene, 1, 4),
-                          scene_draw(scene, 1, 4)),
+                 shape_of(4, samples, attr->anchors * (5 + attr->classes), draw_extent(scene, 4),
+                          draw_extent(scene, 4)),
                  -2, 2);
     scene_out(scene, shape_of(3, samples, attr->keep, 7, 0));
 }
@@ -310,15 +322,15 @@ void make_proposal(struct op_scene *scene)
 {
     static const float ratios[] = {0.5F, 1, 2}, scales[] = {1, 2, 0.5F};
     const int64_t samples = scene_draw(scene, 1, 3);
-    const int64_t rows = scene_draw(scene, 1, 5), columns = scene_draw(scene, 1, 5);
+    const int64_t rows = draw_extent(scene, 5), columns = draw_extent(scene, 5);
     struct ls_proposal_attr *attr = &scene->op.attr.proposal;
     *attr = (struct ls_proposal_attr){.ratio = ratios,
                                       .scale = scales,
                                       .ratios = scene_draw(scene, 1, 3),
                                       .scales = scene_draw(scene, 1, 3),
                                       .info = scene_draw(scene, 3, 6),
-                                      .before = scene_draw(scene, 1, 40),
-                                      .regions = scene_draw(scene, 1, 9),
+                                      .before = draw_extent(scene, 40),
+                                      .regions = draw_extent(scene, 9),
                                       .base = (double)scene_draw(scene, 4, 16),
                                       .stride = (double)scene_draw(scene, 1, 16),
                                       .least = (uint32_t)scene_draw(scene, 0, 9),
@@ -337,7 +349,7 @@ void make_proposal(struct op_scene *scene)
 
 void make_hardest(struct op_scene *scene)
 {
-    const int64_t rows = scene_draw(scene, 1, 12), inner = scene_draw(scene, 1, 3);
+    const int64_t rows = draw_extent(scene, 12), inner = scene_draw(scene, 1, 3);
     const struct ls_shape rois = shape_of(3, rows, 5, inner, 0),
                           each = shape_of(3, rows, 1, inner, 0);
     const struct ls_shape weights = shape_of(3, rows, scene_draw(scene, 1, 8), inner, 0);
@@ -414,11 +426,12 @@ void make_multibox(struct op_scene *scene)
 {
     const enum ls_op_kind kind = scene->op.kind;
     const int64_t samples = scene_draw(scene, 1, 3);
+    const bool many = has_many_boxes(scene);
     struct ls_multibox_attr *attr = &scene->op.attr.multibox;
     *attr = (struct ls_multibox_attr){
-        .priors = scene_draw(scene, 1, 12),
+        .priors = many ? scene_draw(scene, 600, 1200) : scene_draw(scene, 1, 12),
         .classes = scene_draw(scene, 2, 4),
-        .objects = scene_draw(scene, 1, 4),
+        .objects = draw_extent(scene, 4),
         .code = (enum ls_box_code)scene_draw(scene, 0, LS_BOX_CORNER_SIZE),
         .variance_in_target = scene_draw(scene, 0, 1),
         .bipartite = scene_draw(scene, 0, 2) == 0,
@@ -428,11 +441,13 @@ void make_multibox(struct op_scene *scene)
         .by_place = kind != LS_OP_COUNT_MATCHES && scene_draw(scene, 0, 2) == 0,
         .within = scene_draw(scene, 0, 2) == 0,
         .inside = scene_draw(scene, 0, 2) == 0,
-        .sample_size = scene_draw(scene, 1, 6),
-        .top_k = scene_draw(scene, 0, 1) ? -1 : 4,
+        .sample_size = many ? 200 : scene_draw(scene, 1, 6),
+        .top_k = scene_draw(scene, 0, 1) ? -1
+                 : many                  ? 300
+                                         : 4,
         .nms_threshold = scene_draw(scene, 0, 1) ? 0 : 0.5F,
         .suppresses_priors = scene_draw(scene, 0, 1),
-        .count_offset = -1,
+        .count_offset = scene->round % 2 == 1 ? 5 : -1,
         .euclidean = scene_draw(scene, 0, 1),
         .logistic = scene_draw(scene, 0, 1),
         .overlap = 0.4F,
@@ -467,17 +482,18 @@ void make_multibox(struct op_scene *scene)
 void make_detection(struct op_scene *scene)
 {
     const int64_t samples = scene_draw(scene, 1, 3);
+    const bool many = has_many_boxes(scene);
     struct ls_detection_attr *attr = &scene->op.attr.detection;
     *attr = (struct ls_detection_attr){
-        .priors = scene_draw(scene, 1, 20),
+        .priors = many ? scene_draw(scene, 600, 1200) : scene_draw(scene, 1, 20),
         .classes = scene_draw(scene, 1, 4),
-        .keep = scene_draw(scene, 1, 9),
+        .keep = draw_extent(scene, 9),
         .code = (enum ls_box_code)scene_draw(scene, 0, LS_BOX_CORNER_SIZE),
         .variance_in_target = scene_draw(scene, 0, 1),
         .has_threshold = scene_draw(scene, 0, 1),
         .by_class = scene_draw(scene, 0, 2) == 0,
         .background = (int)scene_draw(scene, -1, 0),
-        .top_k = scene_draw(scene, -1, 5),
+        .top_k = scene_draw(scene, -1, 5) * (many ? 60 : 1),
         .threshold = 0.3F,
         .nms_threshold = (float)scene_draw(scene, 3, 8) / 10,
         .eta = scene_draw(scene, 0, 1) ? 1 : 0.8F};
@@ -496,18 +512,21 @@ void make_evaluation(struct op_scene *scene)
     static const int32_t sizes[] = {480, 640, 333, 500};
     const bool regions = scene->op.kind == LS_OP_REGION_EVALUATE;
     const int64_t samples = scene_draw(scene, 1, 3);
-    const int64_t rows = scene_draw(scene, 1, 2), columns = scene_draw(scene, 1, 3);
+    const bool many = has_many_boxes(scene);
+    const int64_t rows = many ? 12 : scene_draw(scene, 1, 2);
+    const int64_t columns = many ? scene_draw(scene, 22, 25) : scene_draw(scene, 1, 3);
     struct ls_evaluate_attr *attr = &scene->op.attr.evaluate;
-    *attr =
-        (struct ls_evaluate_attr){.finds = regions ? rows * columns * 2 : scene_draw(scene, 1, 12),
-                                  .objects = scene_draw(scene, 1, 4),
-                                  .classes = (int)scene_draw(scene, 2, 4),
-                                  .background = regions ? -1 : (int)scene_draw(scene, -1, 0),
-                                  .difficult = scene_draw(scene, 0, 1),
-                                  .overlap = 0.3F,
-                                  .anchors = regions ? 2 : 0,
-                                  .anchor_sizes = anchors,
-                                  .nms = (float)scene_draw(scene, -1, 1) / 2};
+    *attr = (struct ls_evaluate_attr){.finds = regions ? rows * columns * 2
+                                               : many  ? 600
+                                                       : scene_draw(scene, 1, 12),
+                                      .objects = draw_extent(scene, 4),
+                                      .classes = (int)scene_draw(scene, 2, 4),
+                                      .background = regions ? -1 : (int)scene_draw(scene, -1, 0),
+                                      .difficult = scene_draw(scene, 0, 1),
+                                      .overlap = 0.3F,
+                                      .anchors = regions ? 2 : 0,
+                                      .anchor_sizes = anchors,
+                                      .nms = (float)scene_draw(scene, -1, 1) / 2};
     attr->score = scene_draw(scene, 0, 2);
     if (!regions && scene_draw(scene, 0, 1)) {
         attr->pictures =

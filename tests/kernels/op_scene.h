@@ -22,7 +22,7 @@
 #include "kernels/reference.h"
 #include "ops/devices.h"
 
-enum { SCENE_VALUES = 16, SCENE_RECORD = 512, SCENE_LISTS = 200, SCENE_PARTS = 2 };
+enum { SCENE_VALUES = 16, SCENE_RECORD = 4096, SCENE_LISTS = 3600, SCENE_PARTS = 2 };
 
 struct op_scene {
     uint64_t round; /* what is random follows from it */
