@@ -10,7 +10,7 @@
 /* Scratch memory of one sample. */
 struct evaluation {
     const struct ls_evaluate_attr *attr;
-    struct ls_found *found;
+    struct ls_found_box *found;
     int32_t *order; /* of what was found: the highest score first, of equal ones the first */
     struct ls_judge judge;
     bool *taken; /* by row of truths */
@@ -20,7 +20,7 @@ struct evaluation {
 static size_t evaluation_scratch(const struct ls_op *op)
 {
     const struct ls_evaluate_attr *attr = &op->attr.evaluate;
-    return (size_t)attr->finds * (sizeof(struct ls_found) + sizeof(int32_t)) +
+    return (size_t)attr->finds * (sizeof(struct ls_found_box) + sizeof(int32_t)) +
            (size_t)attr->objects * sizeof(bool);
 }
 
@@ -71,7 +71,7 @@ static void count_truths(const struct evaluation *it)
 }
 
 /* What the list says of a find: a true box is found by the first one that has it. */
-static double judge(const struct evaluation *it, const struct ls_found *found)
+static double judge(const struct evaluation *it, const struct ls_found_box *found)
 {
     const int64_t chosen = ls_judge_truth(&it->judge, found);
     if (chosen < 0)
@@ -87,7 +87,7 @@ static void evaluate(const struct evaluation *it)
 {
     count_truths(it);
     for (int64_t i = 0; i < it->attr->finds; i++) {
-        const struct ls_found *found = &it->found[it->order[i]];
+        const struct ls_found_box *found = &it->found[it->order[i]];
         double *entry = it->list + (int64_t)it->order[i] * LS_FIND;
         entry[0] = found->kind < 0 ? 0 : judge(it, found);
         entry[1] = (double)found->score;
@@ -115,9 +115,9 @@ static void detection_evaluate(const struct ls_defined_call *call)
 static void thin_out(const struct evaluation *it)
 {
     for (int64_t i = 0; i < it->attr->finds && it->attr->nms >= 0; i++) {
-        struct ls_found *found = &it->found[it->order[i]];
+        struct ls_found_box *found = &it->found[it->order[i]];
         for (int64_t k = 0; k < i && found->kind >= 0; k++) {
-            const struct ls_found *better = &it->found[it->order[k]];
+            const struct ls_found_box *better = &it->found[it->order[k]];
             if (better->kind >= 0 &&
                 ls_box_overlap(&found->box, &better->box, 0) >= (double)it->attr->nms)
                 found->kind = -1;

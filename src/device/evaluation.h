@@ -14,7 +14,7 @@
 #include "ir/detection.h"
 
 /* What was found of one sample; class -1: nothing, or what does not count. */
-struct ls_found {
+struct ls_found_box {
     struct ls_box box;
     float score;
     int32_t kind;
@@ -29,7 +29,7 @@ struct ls_judge {
 };
 
 /* What is no number is the lowest score; of equal scores the first one comes first. */
-LS_HOST_DEVICE bool ls_found_is_before(const struct ls_found *found, int32_t a, int32_t b)
+LS_HOST_DEVICE bool ls_found_is_before(const struct ls_found_box *found, int32_t a, int32_t b)
 {
     const float x = found[a].score, y = found[b].score;
     if (x > y || (y != y && x == x))
@@ -100,7 +100,7 @@ LS_HOST_DEVICE int64_t ls_truth_place(const struct ls_evaluate_attr *attr, const
 
 /* The row of the true box of its class that a find overlaps most, the first of equals, if that is
  * enough; -1: there is none. */
-LS_HOST_DEVICE int64_t ls_judge_truth(const struct ls_judge *it, const struct ls_found *found)
+LS_HOST_DEVICE int64_t ls_judge_truth(const struct ls_judge *it, const struct ls_found_box *found)
 {
     const struct ls_evaluate_attr *attr = it->attr;
     const struct ls_box box = ls_in_pixels(it, found->box);
@@ -127,20 +127,21 @@ LS_HOST_DEVICE bool ls_judge_skips(const struct ls_judge *it, int64_t g)
 }
 
 /* A row of what was found. */
-LS_HOST_DEVICE struct ls_found ls_found_read(const struct ls_evaluate_attr *attr, const float *row)
+LS_HOST_DEVICE struct ls_found_box ls_found_read(const struct ls_evaluate_attr *attr,
+                                                 const float *row)
 {
     const int64_t kind = row[0] < 0 ? -1 : ls_label_class(row[1], attr->classes);
-    const struct ls_found found = {ls_box_read(row + 3), row[2],
-                                   kind == attr->background ? -1 : (int32_t)kind};
+    const struct ls_found_box found = {ls_box_read(row + 3), row[2],
+                                       kind == attr->background ? -1 : (int32_t)kind};
     return found;
 }
 
 /* ---- YOLO's regions -------------------------------------------------------------------------- */
 
 /* What a cell predicts. */
-LS_HOST_DEVICE struct ls_found ls_found_region(const struct ls_evaluate_attr *attr,
-                                               const struct ls_yolo_planes *planes,
-                                               const struct ls_yolo_cell *cell)
+LS_HOST_DEVICE struct ls_found_box ls_found_region(const struct ls_evaluate_attr *attr,
+                                                   const struct ls_yolo_planes *planes,
+                                                   const struct ls_yolo_cell *cell)
 {
     const float *size = attr->anchor_sizes + 2 * (size_t)cell->anchor;
     const struct ls_yolo_box anchor = {0, 0, (double)size[0] / (double)planes->columns,
@@ -157,7 +158,7 @@ LS_HOST_DEVICE struct ls_found ls_found_region(const struct ls_evaluate_attr *at
     const double score = attr->score == LS_SCORE_OBJECT  ? object
                          : attr->score == LS_SCORE_CLASS ? 1 / sum
                                                          : object / sum;
-    const struct ls_found found = {
+    const struct ls_found_box found = {
         {box.x - box.w / 2, box.y - box.h / 2, box.x + box.w / 2, box.y + box.h / 2},
         (float)score,
         best};
@@ -165,7 +166,7 @@ LS_HOST_DEVICE struct ls_found ls_found_region(const struct ls_evaluate_attr *at
 }
 
 /* Whether a region has hardly any score. */
-LS_HOST_DEVICE bool ls_found_is_faint(const struct ls_found *found)
+LS_HOST_DEVICE bool ls_found_is_faint(const struct ls_found_box *found)
 {
     return found->score < 0.005F;
 }

@@ -15,7 +15,7 @@ typedef unsigned long long counter;
 /* Scratch memory: numbers of true boxes by class, then that of each sample. */
 struct evaluation_scratch {
     counter *truths;
-    struct ls_found *found;
+    struct ls_found_box *found;
     int32_t *order;  /* of what was found: the highest score first, of equal ones the first */
     int32_t *chosen; /* the row of the true box of a find; -1: none; first: finds that are kept */
     int32_t *first;  /* by row of truths: the place in the order of the first find that has it */
@@ -25,7 +25,7 @@ size_t ls_cuda_evaluation_scratch(const struct ls_evaluate_attr *attr, int64_t s
 {
     return ((size_t)attr->classes + 1) * sizeof(counter) +
            (size_t)samples *
-               ((size_t)attr->finds * (sizeof(struct ls_found) + 2 * sizeof(int32_t)) +
+               ((size_t)attr->finds * (sizeof(struct ls_found_box) + 2 * sizeof(int32_t)) +
                 (size_t)attr->objects * sizeof(int32_t));
 }
 
@@ -34,7 +34,7 @@ static struct evaluation_scratch divide_evaluation(const struct ls_evaluate_attr
 {
     struct evaluation_scratch to;
     to.truths = (counter *)scratch;
-    to.found = (struct ls_found *)(void *)(to.truths + attr->classes + 1);
+    to.found = (struct ls_found_box *)(void *)(to.truths + attr->classes + 1);
     to.order = (int32_t *)(void *)(to.found + samples * attr->finds);
     to.chosen = to.order + samples * attr->finds;
     to.first = to.chosen + samples * attr->finds;
@@ -75,7 +75,7 @@ __device__ static void read_found(const struct ls_evaluate_attr *attr,
             &planes, at / planes.columns, at % planes.columns, (int)(i % attr->anchors));
         it->found[i] = ls_found_region(attr, &planes, &cell);
     }
-    const struct ls_found *found = it->found;
+    const struct ls_found_box *found = it->found;
     __syncthreads();
     ls_block_sort(it->order, attr->finds,
                   [=](int32_t a, int32_t b) { return ls_found_is_before(found, a, b); });
@@ -85,7 +85,7 @@ __device__ static void read_found(const struct ls_evaluate_attr *attr,
 __device__ static void thin_out(const struct ls_evaluate_attr *attr,
                                 const struct evaluation_scratch *it)
 {
-    struct ls_found *found = it->found;
+    struct ls_found_box *found = it->found;
     const int32_t *order = it->order;
     int32_t *kept = it->chosen;
     if (attr->nms >= 0)
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(LS_BLOCK)
         thin_out(&attr, &it);
     count_truths(&judge, &it);
     for (LS_EACH_OF_BLOCK(r, attr.finds)) {
-        const struct ls_found *found = &it.found[it.order[r]];
+        const struct ls_found_box *found = &it.found[it.order[r]];
         const int64_t chosen = found->kind >= 0 ? ls_judge_truth(&judge, found) : -1;
         it.chosen[r] = (int32_t)chosen;
         if (chosen >= 0 && !ls_judge_skips(&judge, chosen))
