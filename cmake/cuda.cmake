@@ -120,6 +120,8 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
   endif()
   target_link_libraries(ls_cuda_fake PUBLIC ls_cuda_grid)
   ls_test(cuda_test_card ${CMAKE_SOURCE_DIR}/tests/cuda/test_card.c ls_cuda_host ls_cuda_fake)
+  ls_test(cuda_test_layouts ${CMAKE_SOURCE_DIR}/tests/cuda/test_layouts.c ls_kernels ls_ops
+    ls_cuda_host ls_cuda_fake)
   ls_test(cuda_test_ops ${CMAKE_SOURCE_DIR}/tests/cuda/test_ops.c ls_kernels ls_ops ls_cuda_host
     ls_cuda_fake)
 endif()

@@ -42,6 +42,13 @@ static int give(cudaStream_t stream, const struct ls_cuda_reorder *of, const voi
                : cudaMemcpyAsync(out, in, bytes, cudaMemcpyDeviceToDevice, stream);
 }
 
+int ls_card_lay_out_plain(cudaStream_t stream, const struct ls_shape *shape,
+                          const struct ls_layout *layout, const float *plain, float *laid_out)
+{
+    const struct ls_cuda_reorder of = reorder_of(shape, &ls_layout_plain, layout);
+    return give(stream, &of, plain, laid_out);
+}
+
 /* ---- Ops ------------------------------------------------------------------------------------- */
 
 static bool accepts(const struct ls_op *op)

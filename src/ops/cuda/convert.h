@@ -8,6 +8,10 @@
 
 struct ls_converter;
 
+/* Lays fp32 numbers in Caffe's order out, in a stream. cudaError_t, as an int. */
+int ls_card_lay_out_plain(cudaStream_t stream, const struct ls_shape *shape,
+                          const struct ls_layout *layout, const float *plain, float *laid_out);
+
 /* What struct ls_device says of parameters. */
 int ls_card_from_plain(const struct ls_layout *layout, const struct ls_shape *shape,
                        const float *plain, float *laid_out, struct ls_error *error);

@@ -25,16 +25,16 @@ size_t ls_cuda_accuracy_scratch(const struct ls_cuda_accuracy *of)
 }
 
 /* The scores of a position: the first class's, and how far classes are apart. */
-template <typename T> struct scores {
+template <typename T> struct score_row {
     const T *first;
     int64_t step;
 };
 
 template <typename T>
-__device__ static struct scores<T> scores_of(const struct ls_cuda_accuracy *of, const T *scores,
-                                             uint64_t i) {
+__device__ static struct score_row<T> scores_of(const struct ls_cuda_accuracy *of, const T *scores,
+                                                uint64_t i) {
     const uint64_t inner = (uint64_t)of->of.inner, classes = (uint64_t)of->of.dim;
-    struct scores<T> at = {
+    struct score_row<T> at = {
         scores + i *classes, 1
     };
     if (!of->of.last) {
@@ -45,13 +45,13 @@ __device__ static struct scores<T> scores_of(const struct ls_cuda_accuracy *of, 
 }
 
 template <typename T>
-__device__ static float score_of(const struct scores<T> *scores, int64_t c)
+__device__ static float score_of(const struct score_row<T> *scores, int64_t c)
 {
     return ls_number(scores->first[c * scores->step]);
 }
 
 template <typename T>
-__device__ static bool is_hit(const struct ls_cuda_accuracy *of, const struct scores<T> *scores,
+__device__ static bool is_hit(const struct ls_cuda_accuracy *of, const struct score_row<T> *scores,
                               int64_t named)
 {
     const float wanted = score_of(scores, named);
@@ -64,7 +64,7 @@ __device__ static bool is_hit(const struct ls_cuda_accuracy *of, const struct sc
 /* The first of the largest scores. */
 template <typename T>
 __device__ static int64_t predicted_class(const struct ls_cuda_accuracy *of,
-                                          const struct scores<T> *scores)
+                                          const struct score_row<T> *scores)
 {
     int64_t best = 0;
     for (int64_t c = 1; c < of->of.dim; c++)
@@ -83,7 +83,7 @@ __global__ void count_hits(struct ls_cuda_accuracy of, const T *scores, const fl
         if (ls_label_ignored(label[i], of.has_ignore, of.ignore_label))
             continue;
         const int64_t named = ls_label_class(label[i], classes);
-        const struct scores<T> at = scores_of(&of, scores, i);
+        const struct score_row<T> at = scores_of(&of, scores, i);
         atomicAdd(&count[1], (counter)1);
         if (named < 0) {
             atomicAdd(bad, (counter)1);
@@ -141,7 +141,7 @@ int ls_cuda_count_hits(cudaStream_t stream, const struct ls_cuda_accuracy *of, c
 /* The class that a position is taken for; -1: a score is NaN. */
 template <typename T>
 __device__ static int64_t taken_class(const struct ls_cuda_accuracy *of,
-                                      const struct scores<T> *scores)
+                                      const struct score_row<T> *scores)
 {
     int64_t taken = 0;
     float best = score_of(scores, 0);
@@ -168,7 +168,7 @@ __global__ void count_intersections(struct ls_cuda_accuracy of, const T *scores,
             atomicAdd(bad, (counter)1);
             continue;
         }
-        const struct scores<T> at = scores_of(&of, scores, i);
+        const struct score_row<T> at = scores_of(&of, scores, i);
         const int64_t taken = taken_class(&of, &at);
         atomicAdd(&count[2 * classes + named], (counter)1);
         if (taken >= 0)
