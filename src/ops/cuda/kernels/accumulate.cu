@@ -3,8 +3,8 @@
 
 #include "device/accumulator.h"
 #include "device/exact.h"
-#include "device/update_rule.h"
 #include "ops/cuda/kernels/kernels.h"
+#include "ops/cuda/kernels/update.h"
 
 __device__ static size_t row_of(const struct ls_cuda_sum *sum, uint64_t element)
 {
@@ -40,7 +40,8 @@ __global__ void accumulate(struct ls_cuda_sum sum, const int64_t *micro_batch,
         add_element(&sum, measure, micro_batch, i, gradient[i]);
 }
 
-/* A parameter of one row: a warp raises the largest once. */
+/* A parameter of one row: a warp raises the largest once. Threads add numbers that follow each
+ * other: additions in memory are what takes time, and they are merged where they are neighbours. */
 __global__ void accumulate_row(struct ls_cuda_sum sum, const int64_t *micro_batch,
                                const float *gradient)
 {
@@ -165,15 +166,23 @@ __device__ static void clear_element(const struct ls_update_slice *slice, uint64
         slice->average[i] = 0;
 }
 
+template <int W>
 __global__ void update_from_sums(struct ls_sum_update update, struct ls_cuda_sum sum)
 {
     const struct ls_update_rule rule = *update.rule;
     struct ls_update_seen seen = {0, 0};
-    for (LS_EACH(i, update.slice.n)) {
-        const uint64_t element = update.begin + i;
-        ls_update_element_by(&rule, &update.slice, i, read_sum(&sum, element), &seen);
-        if (update.mask != NULL && update.mask[element / 32] >> element % 32 & 1)
-            clear_element(&update.slice, i);
+    for (LS_EACH(i, update.slice.n / W)) {
+        const uint64_t first = update.begin + i * W;
+        struct ls_update_pack<W> pack;
+        struct ls_update_slice here;
+        ls_read_slice(&update.slice, i, &pack, &here);
+        for (uint64_t k = 0; k < W; k++) {
+            const uint64_t element = first + k;
+            ls_update_element_by(&rule, &here, k, read_sum(&sum, element), &seen);
+            if (update.mask != NULL && update.mask[element / 32] >> element % 32 & 1)
+                clear_element(&here, k);
+        }
+        ls_write_slice(&update.slice, i, &pack);
     }
     const uint32_t gradient = ls_warp_largest(seen.gradient), weight = ls_warp_largest(seen.weight);
     if (threadIdx.x % warpSize == 0) {
@@ -185,9 +194,13 @@ __global__ void update_from_sums(struct ls_sum_update update, struct ls_cuda_sum
 int ls_cuda_update_from_sums(cudaStream_t stream, const struct ls_sum_update *update,
                              const struct ls_cuda_sum *sum)
 {
-    const struct ls_sum_update by = *update;
+    struct ls_sum_update by = *update;
     const struct ls_cuda_sum from = *sum;
     if (by.slice.n == 0)
         return 0;
-    return LS_LAUNCH(update_from_sums, ls_blocks(by.slice.n), LS_THREADS, stream, by, from);
+    by.slice.gradient = NULL; /* it is not read */
+    if (ls_slice_has_packs(&by.slice))
+        return LS_LAUNCH(update_from_sums<4>, ls_blocks(by.slice.n / 4), LS_THREADS, stream, by,
+                         from);
+    return LS_LAUNCH(update_from_sums<1>, ls_blocks(by.slice.n), LS_THREADS, stream, by, from);
 }
