@@ -174,6 +174,7 @@ static struct ls_cuda_normalize normalize_of(const struct ls_op *op)
                                       .dim = x->dim[attr->axis],
                                       .inner = ls_shape_count(x, attr->axis + 1, x->rank),
                                       .groups = attr->groups,
+                                      .bf16 = ls_card_is_bf16(op->input[0]),
                                       .variance = attr->variance,
                                       .behind = attr->behind,
                                       .elements = attr->elements,
@@ -203,6 +204,13 @@ static int normalize_sums(const struct ls_card_call *call)
                                   ls_card_out(call, 0), ls_card_out(call, 1));
 }
 
+/* Not scale, bias, their gradients and what is kept for the backward pass. */
+static bool normalize_takes_bf16(const struct ls_op *op)
+{
+    const bool forward = op->kind == LS_OP_NORMALIZE, sums = op->kind == LS_OP_NORMALIZE_SUMS;
+    return ls_card_all_bf16(op, forward ? ~0U << 1 : ~0U << 2, forward ? ~0U << 1 : sums ? ~0U : 0);
+}
+
 #define BY_THE_BATCH .layouts = batch_norm_layouts, .takes_bf16 = batch_norm_takes_bf16
 
 const struct ls_card_op ls_card_norms[LS_OP_KINDS] = {
@@ -210,7 +218,7 @@ const struct ls_card_op ls_card_norms[LS_OP_KINDS] = {
     [LS_OP_BATCH_NORM] = {.run = batch_norm, BY_THE_BATCH},
     [LS_OP_BATCH_NORM_SUMS] = {.run = batch_norm_sums, .scratch = sums_scratch, BY_THE_BATCH},
     [LS_OP_BATCH_NORM_BACKWARD] = {.run = batch_norm_backward, BY_THE_BATCH},
-    [LS_OP_NORMALIZE] = {.run = normalize},
-    [LS_OP_NORMALIZE_DATA] = {.run = normalize_data},
-    [LS_OP_NORMALIZE_SUMS] = {.run = normalize_sums},
+    [LS_OP_NORMALIZE] = {.run = normalize, .takes_bf16 = normalize_takes_bf16},
+    [LS_OP_NORMALIZE_DATA] = {.run = normalize_data, .takes_bf16 = normalize_takes_bf16},
+    [LS_OP_NORMALIZE_SUMS] = {.run = normalize_sums, .takes_bf16 = normalize_takes_bf16},
 };

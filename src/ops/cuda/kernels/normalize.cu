@@ -4,6 +4,7 @@
 
 #include "ops/cuda/kernels/lanes.h"
 #include "ops/cuda/kernels/norms.h"
+#include "ops/cuda/kernels/numbers.h"
 
 __device__ static int64_t group_size(const struct ls_cuda_normalize *of)
 {
@@ -42,8 +43,9 @@ __device__ static void fill_stats(const struct ls_cuda_normalize *of, double mea
     stats[3] = of->variance ? (float)(ratio < largest_ratio ? ratio : largest_ratio) : 0;
 }
 
-__global__ void normalize(struct ls_cuda_normalize of, const float *x, const float *scale,
-                          const float *bias, float *y, float *kept)
+template <typename T>
+__global__ void normalize(struct ls_cuda_normalize of, const T *x, const float *scale,
+                          const float *bias, T *y, float *kept)
 {
     const struct ls_lane_group at = ls_find_lane_group();
     const int64_t n = group_size(&of);
@@ -54,11 +56,11 @@ __global__ void normalize(struct ls_cuda_normalize of, const float *x, const flo
         const int64_t first = (int64_t)(there ? group : UINT64_C(0)) * n;
         double sum = 0, squares = 0;
         for (int64_t i = (int64_t)at.lane; i < n; i += LS_CUDA_LANES)
-            sum += (double)x[first + i];
+            sum += (double)ls_number(x[first + i]);
         sum = for_all(ls_fold_lanes(sum));
         const double mean = of.around_zero ? 0 : sum / (double)n;
         for (int64_t i = (int64_t)at.lane; i < n; i += LS_CUDA_LANES) {
-            const double apart = (double)x[first + i] - mean;
+            const double apart = (double)ls_number(x[first + i]) - mean;
             squares += apart * apart;
         }
         squares = for_all(ls_fold_lanes(squares));
@@ -68,19 +70,22 @@ __global__ void normalize(struct ls_cuda_normalize of, const float *x, const flo
             kept[group * LS_CUDA_STATS + at.lane] = stats[at.lane];
         for (int64_t i = first + (int64_t)at.lane; there && i < first + n; i += LS_CUDA_LANES) {
             const int64_t f = factor_of(&of, i);
-            y[i] =
-                (scale != NULL ? scale[f] : 1) * x_hat(stats, x[i]) + (bias != NULL ? bias[f] : 0);
+            ls_put(&y[i], (scale != NULL ? scale[f] : 1) * x_hat(stats, ls_number(x[i])) +
+                              (bias != NULL ? bias[f] : 0));
         }
     }
 }
 
 int ls_cuda_normalize_forward(cudaStream_t stream, const struct ls_cuda_normalize *of,
-                              const float *x, const float *scale, const float *bias, float *y,
+                              const void *x, const float *scale, const float *bias, void *y,
                               float *stats)
 {
     const struct ls_cuda_normalize by = *of;
-    return LS_LAUNCH(normalize, ls_lane_blocks((uint64_t)(by.outer * by.groups)), LS_THREADS,
-                     stream, by, x, scale, bias, y, stats);
+    return ls_by_type(by.bf16, [=](auto number) {
+        using T = decltype(number);
+        return LS_LAUNCH(normalize<T>, ls_lane_blocks((uint64_t)(by.outer * by.groups)), LS_THREADS,
+                         stream, by, (const T *)x, scale, bias, (T *)y, stats);
+    });
 }
 
 /* ---- Backward -------------------------------------------------------------------------------- */
@@ -91,17 +96,18 @@ struct sums {
 
 /* Sums of dz and of dz x^ of values [from, from + n), in lanes, for all threads of the group;
  * `scale` NULL: of dy. */
-__device__ static struct sums sum_values(const struct ls_cuda_normalize *of, const float *dy,
-                                         const float *x, const float *stats, const float *scale,
+template <typename T>
+__device__ static struct sums sum_values(const struct ls_cuda_normalize *of, const T *dy,
+                                         const T *x, const float *stats, const float *scale,
                                          int64_t from, int64_t n, uint64_t lane)
 {
     struct sums sums = {0, 0};
     for (int64_t i = from + (int64_t)lane; i < from + n; i += LS_CUDA_LANES) {
-        double dz = (double)dy[i];
+        double dz = (double)ls_number(dy[i]);
         if (scale != NULL)
             dz *= (double)scale[factor_of(of, i)];
         sums.plain += dz;
-        sums.along += dz * (double)x_hat(stats, x[i]);
+        sums.along += dz * (double)x_hat(stats, ls_number(x[i]));
     }
     sums.plain = for_all(ls_fold_lanes(sums.plain));
     sums.along = for_all(ls_fold_lanes(sums.along));
@@ -109,9 +115,10 @@ __device__ static struct sums sum_values(const struct ls_cuda_normalize *of, con
 }
 
 /* Of a whole group: with a factor for some points, point by point and then by factor. */
-__device__ static struct sums sum_group(const struct ls_cuda_normalize *of, const float *dy,
-                                        const float *x, const float *stats, const float *scale,
-                                        int64_t first, int64_t n, uint64_t lane)
+template <typename T>
+__device__ static struct sums sum_group(const struct ls_cuda_normalize *of, const T *dy, const T *x,
+                                        const float *stats, const float *scale, int64_t first,
+                                        int64_t n, uint64_t lane)
 {
     struct sums sums = {0, 0};
     if (scale == NULL || of->elements || of->inner == 1)
@@ -125,8 +132,9 @@ __device__ static struct sums sum_group(const struct ls_cuda_normalize *of, cons
     return sums;
 }
 
-__global__ void normalize_data(struct ls_cuda_normalize of, const float *dy, const float *x,
-                               const float *kept, const float *scale, float *dx)
+template <typename T>
+__global__ void normalize_data(struct ls_cuda_normalize of, const T *dy, const T *x,
+                               const float *kept, const float *scale, T *dx)
 {
     const struct ls_lane_group at = ls_find_lane_group();
     const int64_t n = group_size(&of);
@@ -140,23 +148,28 @@ __global__ void normalize_data(struct ls_cuda_normalize of, const float *dy, con
         const float plain = of.around_zero ? 0 : (float)(sums.plain / (double)n);
         const float mean = (float)(sums.along / (double)n * (double)stats[3]);
         for (int64_t i = first + (int64_t)at.lane; there && i < first + n; i += LS_CUDA_LANES) {
-            const float along = x_hat(stats, x[i]) * mean;
+            const float along = x_hat(stats, ls_number(x[i])) * mean;
             const float factor = scale != NULL ? scale[factor_of(&of, i)] : 1;
-            dx[i] = ((factor * dy[i] - plain) - along) * stats[2];
+            ls_put(&dx[i], ((factor * ls_number(dy[i]) - plain) - along) * stats[2]);
         }
     }
 }
 
-int ls_cuda_normalize_data(cudaStream_t stream, const struct ls_cuda_normalize *of, const float *dy,
-                           const float *x, const float *stats, const float *scale, float *dx)
+int ls_cuda_normalize_data(cudaStream_t stream, const struct ls_cuda_normalize *of, const void *dy,
+                           const void *x, const float *stats, const float *scale, void *dx)
 {
     const struct ls_cuda_normalize by = *of;
-    return LS_LAUNCH(normalize_data, ls_lane_blocks((uint64_t)(by.outer * by.groups)), LS_THREADS,
-                     stream, by, dy, x, stats, scale, dx);
+    return ls_by_type(by.bf16, [=](auto number) {
+        using T = decltype(number);
+        return LS_LAUNCH(normalize_data<T>, ls_lane_blocks((uint64_t)(by.outer * by.groups)),
+                         LS_THREADS, stream, by, (const T *)dy, (const T *)x, stats, scale,
+                         (T *)dx);
+    });
 }
 
 /* The sums of each number of scale and bias: sample by sample, in each in lanes. */
-__global__ void normalize_sums(struct ls_cuda_normalize of, const float *dy, const float *x,
+template <typename T>
+__global__ void normalize_sums(struct ls_cuda_normalize of, const T *dy, const T *x,
                                const float *kept, float *dscale, float *dbias)
 {
     const struct ls_lane_group at = ls_find_lane_group();
@@ -180,11 +193,14 @@ __global__ void normalize_sums(struct ls_cuda_normalize of, const float *dy, con
     }
 }
 
-int ls_cuda_normalize_sums(cudaStream_t stream, const struct ls_cuda_normalize *of, const float *dy,
-                           const float *x, const float *stats, float *dscale, float *dbias)
+int ls_cuda_normalize_sums(cudaStream_t stream, const struct ls_cuda_normalize *of, const void *dy,
+                           const void *x, const float *stats, float *dscale, float *dbias)
 {
     const struct ls_cuda_normalize by = *of;
     const int64_t run = by.elements || by.inner == 1 ? 1 : by.inner;
-    return LS_LAUNCH(normalize_sums, ls_lane_blocks((uint64_t)(by.dim * by.inner / run)),
-                     LS_THREADS, stream, by, dy, x, stats, dscale, dbias);
+    return ls_by_type(by.bf16, [=](auto number) {
+        using T = decltype(number);
+        return LS_LAUNCH(normalize_sums<T>, ls_lane_blocks((uint64_t)(by.dim * by.inner / run)),
+                         LS_THREADS, stream, by, (const T *)dy, (const T *)x, stats, dscale, dbias);
+    });
 }

@@ -52,16 +52,16 @@ enum { LS_CUDA_STATS = 4 }; /* numbers that are kept of a group of values of a s
 /* Groups of values of samples: x [outer, dim, inner], dim in `groups`. */
 struct ls_cuda_normalize {
     int64_t outer, dim, inner, groups;
-    bool variance, behind, elements, around_zero;
+    bool bf16, variance, behind, elements, around_zero;
     float eps;
 };
 int ls_cuda_normalize_forward(cudaStream_t stream, const struct ls_cuda_normalize *of,
-                              const float *x, const float *scale, const float *bias, float *y,
+                              const void *x, const float *scale, const float *bias, void *y,
                               float *stats);
-int ls_cuda_normalize_data(cudaStream_t stream, const struct ls_cuda_normalize *of, const float *dy,
-                           const float *x, const float *stats, const float *scale, float *dx);
-int ls_cuda_normalize_sums(cudaStream_t stream, const struct ls_cuda_normalize *of, const float *dy,
-                           const float *x, const float *stats, float *dscale, float *dbias);
+int ls_cuda_normalize_data(cudaStream_t stream, const struct ls_cuda_normalize *of, const void *dy,
+                           const void *x, const float *stats, const float *scale, void *dx);
+int ls_cuda_normalize_sums(cudaStream_t stream, const struct ls_cuda_normalize *of, const void *dy,
+                           const void *x, const float *stats, float *dscale, float *dbias);
 
 #ifdef __cplusplus
 }
