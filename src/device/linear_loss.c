@@ -5,6 +5,7 @@
 #include <sleef.h>
 
 #include "device/label.h"
+#include "device/linear_slope.h"
 
 enum { BLOCK_MIN = 32, SCORES_MAX = 1 << 24 };
 
@@ -43,15 +44,14 @@ double ls_linear_loss_weights(const struct ls_linear_loss_attr *attr)
     return sum;
 }
 
-/* What the true class is worth besides its part of the smoothing, and what each class is. */
 static double own_of(const struct ls_linear_loss_attr *attr, int64_t label)
 {
-    return (1 - (double)attr->loss.smoothing) * ls_loss_weight(&attr->loss, label);
+    return ls_linear_own(attr->loss.smoothing, ls_loss_weight(&attr->loss, label));
 }
 
 static double share_of(const struct ls_linear_loss_attr *attr)
 {
-    return (double)attr->loss.smoothing / (double)attr->classes;
+    return ls_linear_share(attr->loss.smoothing, attr->classes);
 }
 
 void ls_linear_loss_take(const struct ls_linear_loss_attr *attr, double weights,
@@ -81,14 +81,13 @@ void ls_linear_loss_record(const struct ls_linear_loss_attr *attr, const struct 
 float ls_linear_loss_factor(const struct ls_linear_loss_attr *attr, double scale,
                             const struct ls_linear_row *row)
 {
-    return (float)(scale * ls_loss_weight(&attr->loss, row->label) / row->sum);
+    return ls_linear_factor(scale, ls_loss_weight(&attr->loss, row->label), row->sum);
 }
 
 float ls_linear_loss_at_label(const struct ls_linear_loss_attr *attr, double scale,
                               const struct ls_linear_row *row)
 {
-    const double factor = scale * ls_loss_weight(&attr->loss, row->label);
-    return (float)(((double)row->power / row->sum - 1) * factor);
+    return ls_linear_at_label(scale, ls_loss_weight(&attr->loss, row->label), row->sum, row->power);
 }
 
 float ls_linear_loss_slope(const struct ls_linear_loss_attr *attr, double scale, double weights,
@@ -96,5 +95,5 @@ float ls_linear_loss_slope(const struct ls_linear_loss_attr *attr, double scale,
 {
     const double own = own_of(attr, row->label), share = share_of(attr);
     const double target = share * ls_loss_weight(&attr->loss, v) + (v == row->label ? own : 0);
-    return (float)(((own + share * weights) * ((double)power / row->sum) - target) * scale);
+    return ls_linear_smoothed(scale, own + share * weights, target, row->sum, power);
 }

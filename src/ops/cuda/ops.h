@@ -50,6 +50,8 @@ struct ls_card_op {
     FAMILY(moves) \
     FAMILY(shaping) \
     FAMILY(attention) \
+    FAMILY(linear_loss) \
+    FAMILY(recurrent) \
     FAMILY(regions) \
     FAMILY(gradients) \
     FAMILY(products) \
