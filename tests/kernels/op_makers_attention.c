@@ -88,9 +88,32 @@ static void draw_attributes(struct op_scene *scene)
                                                .neighbours = sometimes(scene)};
 }
 
+/* Makes it an op that goes on with a text: the inputs are behind what a cache holds. */
+static void put_cache(struct op_scene *scene, int64_t samples)
+{
+    struct ls_attention_attr *attr = &scene->op.attr.attention;
+    scene->position = scene_draw(scene, 0, 70);
+    attr->cache = scene->position + attr->queries + scene_draw(scene, 0, 9);
+    attr->keys = attr->cache;
+    scene_in(scene, shape_of(3, samples, attr->cache, attr->kv_heads * attr->depth, 0), -1, 1);
+    scene_in(scene, shape_of(3, samples, attr->cache, attr->kv_heads * attr->value_depth, 0), -1,
+             1);
+}
+
+/* What generates texts has no bottoms besides q, k and v. */
+static void put_no_extras(struct op_scene *scene)
+{
+    scene->op.attr.attention.added = false;
+    for (int k = LS_ATTENTION_LENGTHS; k < LS_ATTENTION_INPUTS; k++)
+        scene_no_in(scene);
+}
+
 void make_attention(struct op_scene *scene)
 {
     draw_attributes(scene);
+    const bool cached = scene->op.kind == LS_OP_ATTENTION &&
+                        scene->op.attr.attention.queries == scene->op.attr.attention.keys &&
+                        sometimes(scene);
     const struct ls_attention_attr *attr = &scene->op.attr.attention;
     const int64_t samples = scene_draw(scene, 1, 3), d = attr->depth, v = attr->value_depth;
     const struct ls_shape y = shape_of(3, samples, attr->queries, attr->heads * v, 0);
@@ -112,7 +135,12 @@ void make_attention(struct op_scene *scene)
             scene_no_in(scene);
         else
             scene_in(scene, rest[k], -1, 1);
-    put_extras(scene, samples);
+    if (cached)
+        put_no_extras(scene);
+    else
+        put_extras(scene, samples);
+    if (cached)
+        put_cache(scene, samples);
     if (!back) {
         scene_out(scene, y);
         scene_out(scene, log_sum);

@@ -43,8 +43,10 @@ struct seen {
 /* From the scores of a tile to powers; what was seen before is multiplied by `factor`. */
 __device__ static void add_scores(ls_tile_numbers s, struct seen *seen, float *factor)
 {
+    LS_UNROLL
     for (int i = 0; i < LS_TILE_PART; i++) {
         float largest = seen->largest[i], sum = 0;
+        LS_UNROLL
         for (int j = 0; j < LS_TILE_PART; j++)
             largest = s[i][j] > largest ? s[i][j] : largest;
         for (int apart = LS_CUDA_LANES / 2; apart > 0; apart /= 2) {
@@ -53,6 +55,7 @@ __device__ static void add_scores(ls_tile_numbers s, struct seen *seen, float *f
         }
         const float base = largest == -INFINITY ? 0 : largest;
         factor[i] = ls_attention_exp(seen->largest[i] - base);
+        LS_UNROLL
         for (int j = 0; j < LS_TILE_PART; j++) {
             s[i][j] = ls_attention_exp(s[i][j] - base);
             sum += s[i][j];
@@ -72,13 +75,15 @@ __device__ static void put_weights(const struct ls_cuda_attention &of,
                                    struct shared_tiles &shared)
 {
     const struct ls_tile_thread here = ls_tile_here();
+    LS_UNROLL
     for (int a = 0; a < LS_TILE_PART; a++)
-        for (int b = 0; b < LS_TILE_PART; b++) {
-            const int line = here.line + a * LS_TILE_SIDE, term = here.column + b * LS_TILE_SIDE;
-            const float x = drop(of, attr, at, at.i + line, at.j + term, p[a][b]);
-            shared.weights[term / LS_TILE_TERMS][term % LS_TILE_TERMS][line] =
-                attr.bf16 ? rounded_to_bf16(x) : x;
-        }
+        LS_UNROLL
+    for (int b = 0; b < LS_TILE_PART; b++) {
+        const int line = here.line + a * LS_TILE_SIDE, term = here.column + b * LS_TILE_SIDE;
+        const float x = drop(of, attr, at, at.i + line, at.j + term, p[a][b]);
+        shared.weights[term / LS_TILE_TERMS][term % LS_TILE_TERMS][line] =
+            attr.bf16 ? rounded_to_bf16(x) : x;
+    }
 }
 
 /* Columns [column, column + 64 CHUNKS) of y, of those queries of the tile that are there. */
@@ -89,19 +94,22 @@ __device__ static void put_values(const struct ls_attention_attr &attr, const st
                                   float *log_sum)
 {
     const struct ls_tile_thread here = ls_tile_here();
+    LS_UNROLL
     for (int a = 0; a < LS_TILE_PART; a++) {
         const int64_t i = at.i + here.line + a * LS_TILE_SIDE;
         const float factor = 1 / seen.sum[a];
         const bool none = seen.sum[a] == 0;
         if (i >= attr.queries)
             continue;
+        LS_UNROLL
         for (int c = 0; c < CHUNKS; c++)
-            for (int b = 0; b < LS_TILE_PART; b++) {
-                const int64_t d = column + c * LS_TILE + here.column + b * LS_TILE_SIDE;
-                if (d < attr.value_depth)
-                    put_at(y, at.n * y.batch + i * y.pitch + at.head * y.head + d,
-                           none ? 0 : out[c][a][b] * factor);
-            }
+            LS_UNROLL
+        for (int b = 0; b < LS_TILE_PART; b++) {
+            const int64_t d = column + c * LS_TILE + here.column + b * LS_TILE_SIDE;
+            if (d < attr.value_depth)
+                put_at(y, at.n * y.batch + i * y.pitch + at.head * y.head + d,
+                       none ? 0 : out[c][a][b] * factor);
+        }
         if (log_sum != NULL && column == 0 && here.column == 0)
             log_sum[(at.n * attr.heads + at.head) * attr.queries + i] =
                 none ? 0 : seen.largest[a] + ls_float_log(seen.sum[a]);
@@ -126,8 +134,10 @@ __global__ void attend(struct ls_cuda_attention of, const struct ls_attention_ra
         columns_of_head(of.in[LS_CUDA_V], at.n, at.head / (attr.heads / attr.kv_heads), attr.bf16);
     ls_tile_numbers s, out[CHUNKS];
     struct seen seen;
+    LS_UNROLL
     for (int c = 0; c < CHUNKS; c++)
         ls_tile_clear(out[c]);
+    LS_UNROLL
     for (int i = 0; i < LS_TILE_PART; i++) {
         seen.largest[i] = -INFINITY;
         seen.sum[i] = 0;
@@ -139,10 +149,13 @@ __global__ void attend(struct ls_cuda_attention of, const struct ls_attention_ra
         find_scores(of, attr, at, shared, s);
         add_scores(s, &seen, factor);
         put_weights(of, attr, at, s, shared);
+        LS_UNROLL
         for (int c = 0; c < CHUNKS; c++) {
+            LS_UNROLL
             for (int i = 0; i < LS_TILE_PART; i++)
-                for (int j = 0; j < LS_TILE_PART; j++)
-                    out[c][i][j] = out[c][i][j] * factor[i];
+                LS_UNROLL
+            for (int j = 0; j < LS_TILE_PART; j++)
+                out[c][i][j] = out[c][i][j] * factor[i];
             add_weighted(v, column + c * LS_TILE, attr.value_depth, at.j, attr.keys, left_out,
                          shared, out[c]);
         }

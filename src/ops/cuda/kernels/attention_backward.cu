@@ -47,19 +47,21 @@ __device__ static void find_slopes(const struct ls_cuda_attention_back &by,
             rows_of_head(of.in[LS_CUDA_V], at.n, at.head / (attr.heads / attr.kv_heads), attr.bf16);
         ls_tile_add_product(dy, v, 0, at.i, at.j, size, shared.left, shared.right, dp);
     }
+    LS_UNROLL
     for (int a = 0; a < LS_TILE_PART; a++)
-        for (int b = 0; b < LS_TILE_PART; b++) {
-            const int64_t i = at.i + here.line + a * LS_TILE_SIDE;
-            const int64_t j = at.j + here.column + b * LS_TILE_SIDE;
-            const int64_t row = (at.n * attr.heads + at.head) * attr.queries + i;
-            if (i >= attr.queries || j >= attr.keys) {
-                s[a][b] = 0;
-                continue;
-            }
-            const float p = ls_attention_exp(s[a][b] - by.log_sum[row]);
-            s[a][b] = of_values ? drop(of, attr, at, i, j, p)
-                                : p * (drop(of, attr, at, i, j, dp[a][b] + 0.0F) - dot[row]);
+        LS_UNROLL
+    for (int b = 0; b < LS_TILE_PART; b++) {
+        const int64_t i = at.i + here.line + a * LS_TILE_SIDE;
+        const int64_t j = at.j + here.column + b * LS_TILE_SIDE;
+        const int64_t row = (at.n * attr.heads + at.head) * attr.queries + i;
+        if (i >= attr.queries || j >= attr.keys) {
+            s[a][b] = 0;
+            continue;
         }
+        const float p = ls_attention_exp(s[a][b] - by.log_sum[row]);
+        s[a][b] = of_values ? drop(of, attr, at, i, j, p)
+                            : p * (drop(of, attr, at, i, j, dp[a][b] + 0.0F) - dot[row]);
+    }
 }
 
 /* As an operand by term: terms are keys, or queries. */
@@ -67,13 +69,15 @@ __device__ static void put_slopes(const struct ls_attention_attr &attr, const ls
                                   bool keys, struct shared_tiles &shared)
 {
     const struct ls_tile_thread here = ls_tile_here();
+    LS_UNROLL
     for (int a = 0; a < LS_TILE_PART; a++)
-        for (int b = 0; b < LS_TILE_PART; b++) {
-            const int i = here.line + a * LS_TILE_SIDE, j = here.column + b * LS_TILE_SIDE;
-            const int term = keys ? j : i, line = keys ? i : j;
-            shared.weights[term / LS_TILE_TERMS][term % LS_TILE_TERMS][line] =
-                attr.bf16 ? rounded_to_bf16(s[a][b]) : s[a][b];
-        }
+        LS_UNROLL
+    for (int b = 0; b < LS_TILE_PART; b++) {
+        const int i = here.line + a * LS_TILE_SIDE, j = here.column + b * LS_TILE_SIDE;
+        const int term = keys ? j : i, line = keys ? i : j;
+        shared.weights[term / LS_TILE_TERMS][term % LS_TILE_TERMS][line] =
+            attr.bf16 ? rounded_to_bf16(s[a][b]) : s[a][b];
+    }
 }
 
 /* The columns of the gradient that a block of threads has. */
@@ -87,6 +91,7 @@ __device__ static void add_columns(const struct head_columns &from, int64_t firs
                                    int left_out, struct shared_tiles &shared,
                                    struct columns<CHUNKS> &to)
 {
+    LS_UNROLL
     for (int c = 0; c < CHUNKS; c++)
         add_weighted(from, to.first + c * LS_TILE, to.all, first, terms, left_out, shared,
                      to.sum[c]);
@@ -98,16 +103,19 @@ __device__ static void put_columns(const struct ls_cuda_rows &rows, int64_t n, i
                                    const struct columns<CHUNKS> &from)
 {
     const struct ls_tile_thread here = ls_tile_here();
+    LS_UNROLL
     for (int c = 0; c < CHUNKS; c++)
-        for (int a = 0; a < LS_TILE_PART; a++)
-            for (int b = 0; b < LS_TILE_PART; b++) {
-                const int64_t l = line + here.line + a * LS_TILE_SIDE;
-                const int64_t d = from.first + c * LS_TILE + here.column + b * LS_TILE_SIDE;
-                const float x = from.sum[c][a][b];
-                if (l < lines && d < from.all)
-                    put_at(rows, n * rows.batch + l * rows.pitch + head * rows.head + d,
-                           scaled ? x * scale : x);
-            }
+        LS_UNROLL
+    for (int a = 0; a < LS_TILE_PART; a++)
+        LS_UNROLL
+    for (int b = 0; b < LS_TILE_PART; b++) {
+        const int64_t l = line + here.line + a * LS_TILE_SIDE;
+        const int64_t d = from.first + c * LS_TILE + here.column + b * LS_TILE_SIDE;
+        const float x = from.sum[c][a][b];
+        if (l < lines && d < from.all)
+            put_at(rows, n * rows.batch + l * rows.pitch + head * rows.head + d,
+                   scaled ? x * scale : x);
+    }
 }
 
 template <int CHUNKS> __device__ static void begin_columns(int64_t all, struct columns<CHUNKS> &to)
@@ -115,6 +123,7 @@ template <int CHUNKS> __device__ static void begin_columns(int64_t all, struct c
     const int64_t groups = (all + CHUNKS * LS_TILE - 1) / (CHUNKS * LS_TILE);
     to.first = (int64_t)blockIdx.x % groups * CHUNKS * LS_TILE;
     to.all = all;
+    LS_UNROLL
     for (int c = 0; c < CHUNKS; c++)
         ls_tile_clear(to.sum[c]);
 }

@@ -150,17 +150,19 @@ __device__ inline void find_scores(const struct ls_cuda_attention &of,
         rows_of_head(of.in[LS_CUDA_K], at.n, at.head / (attr.heads / attr.kv_heads), attr.bf16);
     ls_tile_clear(s);
     ls_tile_add_product(q, k, 0, at.i, at.j, size, shared.left, shared.right, s);
+    LS_UNROLL
     for (int a = 0; a < LS_TILE_PART; a++)
-        for (int b = 0; b < LS_TILE_PART; b++) {
-            const int64_t i = at.i + here.line + a * LS_TILE_SIDE;
-            const int64_t j = at.j + here.column + b * LS_TILE_SIDE;
-            const bool there = i < attr.queries && j < attr.keys && counts(of, attr, at, i, j);
-            const float mask = there && of.mask != NULL ? mask_of(of, attr, at, i, j) : 1;
-            const float score = attr.scale * (s[a][b] + 0.0F);
-            s[a][b] = !there || (mask == 0 && !attr.added) ? -INFINITY
-                      : attr.added                         ? score + mask
-                                                           : score;
-        }
+        LS_UNROLL
+    for (int b = 0; b < LS_TILE_PART; b++) {
+        const int64_t i = at.i + here.line + a * LS_TILE_SIDE;
+        const int64_t j = at.j + here.column + b * LS_TILE_SIDE;
+        const bool there = i < attr.queries && j < attr.keys && counts(of, attr, at, i, j);
+        const float mask = there && of.mask != NULL ? mask_of(of, attr, at, i, j) : 1;
+        const float score = attr.scale * (s[a][b] + 0.0F);
+        s[a][b] = !there || (mask == 0 && !attr.added) ? -INFINITY
+                  : attr.added                         ? score + mask
+                                                       : score;
+    }
 }
 
 /* What dropout makes of a number that belongs to a pair. */
@@ -189,24 +191,31 @@ __device__ inline void add_weighted(const struct head_columns &columns, int64_t 
                                     int64_t width, int64_t first, int64_t terms, int left_out,
                                     struct shared_tiles &shared, ls_tile_numbers sum)
 {
+    LS_UNROLL
     for (int half = 0; half < 2; half++) {
         ls_tile_numbers part;
         ls_tile_load(columns, 0, column, width, first + half * LS_ATTENTION_HALF, terms,
                      shared.right);
         __syncthreads();
+        LS_UNROLL
         for (int i = 0; i < LS_TILE_PART; i++)
-            for (int j = 0; j < LS_TILE_PART; j++)
-                part[i][j] = sum[i][j];
+            LS_UNROLL
+        for (int j = 0; j < LS_TILE_PART; j++)
+            part[i][j] = sum[i][j];
         ls_tile_add_block(part, shared.weights[half], shared.right);
+        LS_UNROLL
         for (int i = 0; i < LS_TILE_PART; i++)
-            for (int j = 0; j < LS_TILE_PART; j++)
-                sum[i][j] = left_out == half && (i < LS_TILE_PART / 2) == (half == 1) ? sum[i][j]
-                                                                                      : part[i][j];
+            LS_UNROLL
+        for (int j = 0; j < LS_TILE_PART; j++)
+            sum[i][j] =
+                left_out == half && (i < LS_TILE_PART / 2) == (half == 1) ? sum[i][j] : part[i][j];
         __syncthreads();
     }
+    LS_UNROLL
     for (int i = 0; i < LS_TILE_PART; i++)
-        for (int j = 0; j < LS_TILE_PART; j++)
-            sum[i][j] = sum[i][j] + 0.0F;
+        LS_UNROLL
+    for (int j = 0; j < LS_TILE_PART; j++)
+        sum[i][j] = sum[i][j] + 0.0F;
 }
 
 } // namespace

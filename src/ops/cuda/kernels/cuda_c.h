@@ -3,7 +3,8 @@
  *
  *     LS_LAUNCH(kernel, blocks, threads, stream, arguments...)
  *
- * gives a grid to a stream and is a cudaError_t as an int, 0 where it was taken.
+ * gives a grid to a stream and is a cudaError_t as an int, 0 where it was taken. LS_UNROLL stands
+ * in front of a loop whose index must be known when it is compiled: of arrays in registers.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_OPS_CUDA_C_H
 #define LS_OPS_CUDA_C_H
@@ -12,8 +13,10 @@
 #include <cuda_runtime.h>
 #define LS_LAUNCH(kernel, blocks, threads, stream, ...)                                            \
     (kernel<<<(blocks), (threads), 0, (stream)>>>(__VA_ARGS__), (int)cudaGetLastError())
+#define LS_UNROLL _Pragma("unroll")
 #else
 #include LS_CUDA_STAND_IN
+#define LS_UNROLL
 #endif
 
 #include <stdint.h>

@@ -38,9 +38,11 @@ typedef float ls_tile_numbers[LS_TILE_PART][LS_TILE_PART];
 
 __device__ inline void ls_tile_clear(ls_tile_numbers sum)
 {
+    LS_UNROLL
     for (int i = 0; i < LS_TILE_PART; i++)
-        for (int j = 0; j < LS_TILE_PART; j++)
-            sum[i][j] = 0;
+        LS_UNROLL
+    for (int j = 0; j < LS_TILE_PART; j++)
+        sum[i][j] = 0;
 }
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
@@ -48,9 +50,11 @@ __device__ inline void ls_tile_clear(ls_tile_numbers sum)
 /* A term of all results of a thread. */
 __device__ inline void ls_tile_add_term(ls_tile_numbers chain, const float *a, const float *b)
 {
+    LS_UNROLL
     for (int i = 0; i < LS_TILE_PART; i++)
-        for (int j = 0; j < LS_TILE_PART; j++)
-            chain[i][j] = fmaf(a[i * LS_TILE_SIDE], b[j * LS_TILE_SIDE], chain[i][j]);
+        LS_UNROLL
+    for (int j = 0; j < LS_TILE_PART; j++)
+        chain[i][j] = fmaf(a[i * LS_TILE_SIDE], b[j * LS_TILE_SIDE], chain[i][j]);
 }
 
 /* A block of terms: two chains, whose sum is added. Zeros behind the end change no sum. */
@@ -65,11 +69,13 @@ __device__ inline void ls_tile_add_block(ls_tile_numbers sum, const ls_tile_term
         ls_tile_add_term(even, a[t] + at.line, b[t] + at.column);
         ls_tile_add_term(odd, a[t + 1] + at.line, b[t + 1] + at.column);
     }
+    LS_UNROLL
     for (int i = 0; i < LS_TILE_PART; i++)
-        for (int j = 0; j < LS_TILE_PART; j++) {
-            const float both = even[i][j] + odd[i][j];
-            sum[i][j] = sum[i][j] + both;
-        }
+        LS_UNROLL
+    for (int j = 0; j < LS_TILE_PART; j++) {
+        const float both = even[i][j] + odd[i][j];
+        sum[i][j] = sum[i][j] + both;
+    }
 }
 
 /* ---- Operands -------------------------------------------------------------------------------- */
@@ -129,13 +135,15 @@ __device__ inline void ls_tile_finish(const Out &out, int64_t group, int64_t lin
                                       const struct ls_tile_size &of, const ls_tile_numbers sum)
 {
     const struct ls_tile_thread at = ls_tile_here();
+    LS_UNROLL
     for (int i = 0; i < LS_TILE_PART; i++)
-        for (int j = 0; j < LS_TILE_PART; j++) {
-            const int64_t l = line + at.line + i * LS_TILE_SIDE;
-            const int64_t c = column + at.column + j * LS_TILE_SIDE;
-            if (l < of.lines && c < of.columns)
-                out(group, l, c, sum[i][j] + 0.0F);
-        }
+        LS_UNROLL
+    for (int j = 0; j < LS_TILE_PART; j++) {
+        const int64_t l = line + at.line + i * LS_TILE_SIDE;
+        const int64_t c = column + at.column + j * LS_TILE_SIDE;
+        if (l < of.lines && c < of.columns)
+            out(group, l, c, sum[i][j] + 0.0F);
+    }
 }
 
 /* ---- Whole products -------------------------------------------------------------------------- */
