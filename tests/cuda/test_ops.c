@@ -122,8 +122,11 @@ static bool check_layouts(struct op_scene *scene)
 static bool check_bf16(struct op_scene *scene)
 {
     const struct ls_kernel *kernel;
-    if (ls_op_type(scene->op.kind)->rounded_inputs > 0 || scene->op.kind == LS_OP_REORDER)
-        return false; /* products have tests of their own, and so have reorders */
+    const bool alike = scene->op.kind == LS_OP_MATMUL || scene->op.kind == LS_OP_LINEAR_LOSS ||
+                       scene->op.kind == LS_OP_LINEAR_LOSS_GRADIENT;
+    if ((ls_op_type(scene->op.kind)->rounded_inputs > 0 && !alike) ||
+        scene->op.kind == LS_OP_REORDER)
+        return false; /* other products have tests of their own, and so have reorders */
     scene_narrow(scene);
     kernel = ls_kernel_find(ls_device_cuda.kernels(), &scene->op);
     if (kernel == NULL || kernel->takes_bf16 == NULL || !kernel->takes_bf16(&scene->op))

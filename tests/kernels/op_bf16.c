@@ -35,6 +35,9 @@ static const struct {
     [LS_OP_SOFTMAX_LOSS_BACKWARD] = {.in = 1U << 0 | 1U << 1},
     [LS_OP_ACCURACY] = {.in = 1U << 1},
     [LS_OP_MEAN_IOU] = {.in = 1U << 1},
+    [LS_OP_LINEAR_LOSS] = {.in = ~1U},
+    [LS_OP_LINEAR_LOSS_GRADIENT] = {.in = ~1U, .out = ~1U},
+    [LS_OP_GATHER] = {.in = 1U << 1},
     [LS_OP_ATTENTION] = {.in = ~0U << 3, .out = 1U << 1},
     [LS_OP_ATTENTION_BACKWARD] = {.in = 1U << 2 | ~0U << 6},
 };

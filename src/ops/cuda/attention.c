@@ -41,7 +41,8 @@ static struct ls_cuda_attention sizes_of(const struct ls_op *op, int first)
     const int mask = first + LS_ATTENTION_MASK, positions = first + LS_ATTENTION_POSITIONS;
     struct ls_cuda_attention of = {.attr = op->attr.attention,
                                    .batch = q->shape.dim[0],
-                                   .rows = q->sample_axis == 0 ? q->rows : q->shape.dim[0]};
+                                   .rows = q->sample_axis == 0 ? q->rows : q->shape.dim[0],
+                                   .back = op->kind == LS_OP_ATTENTION_BACKWARD};
     if (mask < op->inputs && op->input[mask] != NULL) {
         const struct ls_shape *shape = &op->input[mask]->shape;
         of.mask_samples = shape->dim[0];
@@ -142,15 +143,30 @@ static int attention_backward(const struct ls_card_call *call)
     return ls_cuda_attend_backward(call->stream, &by);
 }
 
+/* Values of layers may be bf16, each by itself; what says which pairs count, caches and logs of
+ * sums are fp32. */
+static bool takes_bf16(const struct ls_op *op)
+{
+    const bool back = op->kind == LS_OP_ATTENTION_BACKWARD;
+    const int first = back ? LS_ATTENTION_IN_FRONT : 0, log_sum = back ? 2 : -1;
+    bool takes = back || op->outputs < 2 || op->output[1] == NULL || op->output[1]->type == LS_F32;
+    for (int i = 0; i < op->inputs; i++)
+        if ((i == log_sum || i >= first + LS_ATTENTION_LENGTHS) && op->input[i] != NULL)
+            takes = takes && op->input[i]->type != LS_BF16;
+    return takes;
+}
+
 const struct ls_card_op ls_card_attention[LS_OP_KINDS] = {
     [LS_OP_ATTENTION] = {.run = attention,
                          .scratch = forward_scratch,
                          .table_bytes = power_bytes,
                          .make_table = find_powers,
+                         .takes_bf16 = takes_bf16,
                          .bits = LS_BITS_DEFINED},
     [LS_OP_ATTENTION_BACKWARD] = {.run = attention_backward,
                                   .scratch = backward_scratch,
                                   .table_bytes = power_bytes,
                                   .make_table = find_powers,
+                                  .takes_bf16 = takes_bf16,
                                   .bits = LS_BITS_DEFINED},
 };

@@ -55,8 +55,20 @@ static struct ls_cuda_glu glu_of(const struct ls_op *op, const struct ls_value *
                                 .keeps_x = ls_activation_keeps_x(&attr->gate),
                                 .halves = halves,
                                 .gate_first = attr->gate_first,
+                                .bf16 = x->type == LS_BF16,
                                 .n = n,
                                 .run = ls_shape_count(&x->shape, attr->axis, x->shape.rank) / 2};
+}
+
+/* All values have one type. */
+static bool glu_takes_bf16(const struct ls_op *op)
+{
+    bool takes = true;
+    for (int i = 1; i < op->inputs; i++)
+        takes = takes && op->input[i]->type == op->input[0]->type;
+    for (int i = 0; i < op->outputs; i++)
+        takes = takes && (op->output[i] == NULL || op->output[i]->type == op->input[0]->type);
+    return takes;
 }
 
 static int glu(const struct ls_card_call *call)
@@ -282,8 +294,8 @@ static int fill(const struct ls_card_call *call)
 
 const struct ls_card_op ls_card_sequences[LS_OP_KINDS] = {
     [LS_OP_MATMUL] = {.run = matmul, .takes_bf16 = matmul_takes_bf16, .bits = LS_BITS_DEFINED},
-    [LS_OP_GLU] = {.run = glu},
-    [LS_OP_GLU_BACKWARD] = {.run = glu_backward},
+    [LS_OP_GLU] = {.run = glu, .takes_bf16 = glu_takes_bf16},
+    [LS_OP_GLU_BACKWARD] = {.run = glu_backward, .takes_bf16 = glu_takes_bf16},
     [LS_OP_GATHER] = {.run = gather, .takes_bf16 = moves_bf16, .bits = LS_BITS_EXACT},
     [LS_OP_GATHER_BACKWARD] = {.run = gather_backward,
                                .scratch = gather_backward_scratch,

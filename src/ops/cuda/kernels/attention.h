@@ -32,6 +32,7 @@ struct ls_cuda_attention {
     int64_t mask_samples, mask_heads;                              /* 1, or all */
     const double *powers; /* theta^(-2 i / dims), by pair */
     const struct ls_batch_numbers *numbers;
+    bool back; /* it is the backward pass */
     void *scratch;
 };
 

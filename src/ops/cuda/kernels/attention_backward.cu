@@ -246,10 +246,14 @@ int ls_cuda_attend_backward(cudaStream_t stream, const struct ls_cuda_attention_
     for (int which = LS_CUDA_Q; which <= LS_CUDA_V && code == 0; which++) {
         if (by.out[which].data == NULL)
             continue;
+        const struct ls_cuda_rows to = by.out[which];
+        const bool turned = which != LS_CUDA_V && by.of.attr.rotary.dims > 0;
+        if (turned)
+            by.out[which] = ls_cuda_slope_rows(&by.of, which, &prepared);
         code = which == LS_CUDA_Q ? give_queries(stream, &by, &prepared)
                                   : give_keys(stream, &by, which == LS_CUDA_V, &prepared);
-        if (code == 0 && which != LS_CUDA_V && by.of.attr.rotary.dims > 0)
-            code = ls_cuda_turn_back(stream, &by.of, which, prepared.angles, &by.out[which]);
+        if (turned && code == 0)
+            code = ls_cuda_turn_back(stream, &by.of, which, &prepared, &to);
     }
     return code;
 }

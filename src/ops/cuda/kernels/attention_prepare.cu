@@ -46,6 +46,11 @@ static size_t place_all(const struct ls_cuda_attention *of, struct ls_cuda_prepa
     prepared->angles = place<float>(of->scratch, &end, angle_rows(of) * keys * attr->rotary.dims);
     prepared->turned[0] = place<float>(of->scratch, &end, turned * attr->queries * attr->heads);
     prepared->turned[1] = place<float>(of->scratch, &end, turned * keys * attr->kv_heads);
+    prepared->slope = place<float>(of->scratch, &end,
+                                   !of->back ? 0
+                                   : attr->queries * attr->heads > keys * attr->kv_heads
+                                       ? turned * attr->queries * attr->heads
+                                       : turned * keys * attr->kv_heads);
     prepared->dot = place<float>(of->scratch, &end, of->batch * attr->heads * attr->queries);
     return end;
 }
@@ -169,11 +174,20 @@ int ls_cuda_prepare_attention(cudaStream_t stream, struct ls_cuda_attention *of,
     return code;
 }
 
+struct ls_cuda_rows ls_cuda_slope_rows(const struct ls_cuda_attention *of, int which,
+                                       const struct ls_cuda_prepared *prepared)
+{
+    const struct ls_attention_attr *attr = &of->attr;
+    return which == LS_CUDA_Q ? turned_rows(attr, attr->queries, attr->heads, prepared->slope)
+                              : turned_rows(attr, most_keys(attr), attr->kv_heads, prepared->slope);
+}
+
 int ls_cuda_turn_back(cudaStream_t stream, const struct ls_cuda_attention *of, int which,
-                      const float *angles, const struct ls_cuda_rows *rows)
+                      const struct ls_cuda_prepared *prepared, const struct ls_cuda_rows *to)
 {
     const bool query = which == LS_CUDA_Q;
-    const struct turning turning = {*rows, *rows, query,
-                                    true,  false, query ? of->attr.heads : of->attr.kv_heads};
-    return turn(stream, of, &turning, angles);
+    const struct turning turning = {
+        ls_cuda_slope_rows(of, which, prepared),   *to, query, true, false,
+        query ? of->attr.heads : of->attr.kv_heads};
+    return turn(stream, of, &turning, prepared->angles);
 }

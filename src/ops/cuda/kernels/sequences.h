@@ -37,13 +37,14 @@ struct ls_cuda_glu {
     bool linear, keeps_x; /* ls_activation_keeps_x */
     bool halves;          /* value and gate are in one array, in runs of 2 `run` numbers */
     bool gate_first;
+    bool bf16;      /* all values are */
     int64_t n, run; /* n: elements of y */
 };
-int ls_cuda_gate(cudaStream_t stream, const struct ls_cuda_glu *of, const float *value,
-                 const float *gate, float *y);
+int ls_cuda_gate(cudaStream_t stream, const struct ls_cuda_glu *of, const void *value,
+                 const void *gate, void *y);
 /* dvalue or dgate may be NULL; of halves all is the same array. */
-int ls_cuda_gate_backward(cudaStream_t stream, const struct ls_cuda_glu *of, const float *dy,
-                          const float *value, const float *gate, float *dvalue, float *dgate);
+int ls_cuda_gate_backward(cudaStream_t stream, const struct ls_cuda_glu *of, const void *dy,
+                          const void *value, const void *gate, void *dvalue, void *dgate);
 
 /* ---- Places along an axis -------------------------------------------------------------------- */
 
