@@ -119,14 +119,21 @@ static bool check_layouts(struct op_scene *scene)
     return takes;
 }
 
+/* A product that rounds weights itself. */
+static bool is_loss(enum ls_op_kind kind)
+{
+    return kind == LS_OP_LINEAR_LOSS || kind == LS_OP_LINEAR_LOSS_GRADIENT;
+}
+
 static bool check_bf16(struct op_scene *scene)
 {
     const struct ls_kernel *kernel;
-    const bool alike = scene->op.kind == LS_OP_MATMUL || scene->op.kind == LS_OP_LINEAR_LOSS ||
-                       scene->op.kind == LS_OP_LINEAR_LOSS_GRADIENT;
-    if ((ls_op_type(scene->op.kind)->rounded_inputs > 0 && !alike) ||
-        scene->op.kind == LS_OP_REORDER)
-        return false; /* other products have tests of their own, and so have reorders */
+    const bool product = ls_op_type(scene->op.kind)->rounded_inputs > 0;
+    if (scene->op.kind == LS_OP_REORDER || scene->op.kind == LS_OP_RECORD)
+        return false; /* which have tests of their own */
+    if (product)
+        make_portable(scene); /* others need not add up alike */
+    scene->op.bf16 = product;
     scene_narrow(scene);
     kernel = ls_kernel_find(ls_device_cuda.kernels(), &scene->op);
     if (kernel == NULL || kernel->takes_bf16 == NULL || !kernel->takes_bf16(&scene->op))
@@ -136,6 +143,7 @@ static bool check_bf16(struct op_scene *scene)
     run_on_card(scene, &ls_layout_plain, &native);
     run_on_card(scene, &ls_layout_channels_last, &last);
     scene_widen(scene);
+    scene->op.bf16 = product && is_loss(scene->op.kind);
     run_on_card(scene, &ls_layout_plain, &wide);
     for (int v = 0; v < scene->values; v++)
         scene->value[v].type = types.value[v].type;

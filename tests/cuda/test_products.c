@@ -73,7 +73,13 @@ static void inner_products_have_the_declared_bits(void **state)
                                                                .relu = inner[i].relu,
                                                                .relu_slope = 0.25F,
                                                                .portable = true};
-        const struct ls_cuda_inner of = {m, n, k, transpose, bias, inner[i].relu, 0.25F};
+        const struct ls_cuda_inner of = {.m = m,
+                                         .n = n,
+                                         .k = k,
+                                         .transpose = transpose,
+                                         .bias = bias,
+                                         .relu = inner[i].relu,
+                                         .slope = 0.25F};
         struct ls_cuda_inner back = of;
         back.bias = NULL;
         back.relu = false;
@@ -100,7 +106,7 @@ static void inner_products_have_the_declared_bits(void **state)
         out[1] = &vb;
         run_reference(&op, (float *[]){x, y, NULL}, (float *[]){expected[0], expected[1]});
         assert_int_equal(ls_cuda_inner_product_weights(NULL, &back, x, y, found[0]), 0);
-        assert_int_equal(ls_cuda_sum_channels(NULL, y, m, n, 1, found[1]), 0);
+        assert_int_equal(ls_cuda_sum_channels(NULL, y, false, m, n, 1, found[1]), 0);
         compare("by weights", n * k, n);
     }
 }
@@ -218,7 +224,7 @@ static void try_convolution(struct setting *s)
     const struct ls_value *gradient = back ? &s->x : &s->y;
     const int64_t channels = gradient->shape.dim[1];
     assert_int_equal(ls_cuda_convolve_to_w(NULL, &plain, x, y, found[0]), 0);
-    assert_int_equal(ls_cuda_sum_channels(NULL, back ? x : y, s->of.samples, channels,
+    assert_int_equal(ls_cuda_sum_channels(NULL, back ? x : y, false, s->of.samples, channels,
                                           size_of(gradient) / s->of.samples / channels, found[1]),
                      0);
     compare("to w", size_of(&s->w), channels);

@@ -14,6 +14,12 @@ static float rounded(float x)
 static const struct {
     unsigned in, out;
 } stays_wide[LS_OP_KINDS] = {
+    [LS_OP_CONVOLUTION] = {.in = 1U << 2},
+    [LS_OP_CONVOLUTION_WEIGHTS] = {.out = ~0U},
+    [LS_OP_DECONVOLUTION] = {.in = 1U << 2},
+    [LS_OP_DECONVOLUTION_WEIGHTS] = {.out = ~0U},
+    [LS_OP_INNER_PRODUCT] = {.in = 1U << 2},
+    [LS_OP_INNER_PRODUCT_WEIGHTS] = {.out = ~0U},
     [LS_OP_LRN] = {.out = 1U << 1},
     [LS_OP_LRN_BACKWARD] = {.in = 1U << 3},
     [LS_OP_PRELU] = {.in = 1U << 1},

@@ -2,15 +2,64 @@
  * have on every device, and serve where no library's kernel fits. See ops/cuda/ops.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cuda/kernels/products.h"
+
+#include "ir/op_type.h"
 #include "ops/cuda/ops.h"
 
 /* ---- Inner products -------------------------------------------------------------------------- */
 
+/* Whether the operands of an op are bf16, and its result. */
+static bool reads_bf16(const struct ls_op *op)
+{
+    return op->input[0]->type == LS_BF16;
+}
+
+static bool writes_bf16(const struct ls_op *op)
+{
+    return op->output[0]->type == LS_BF16;
+}
+
+/* Not the gradient of weights. */
+static bool makes_data(enum ls_op_kind kind)
+{
+    return kind != LS_OP_INNER_PRODUCT_WEIGHTS && kind != LS_OP_CONVOLUTION_WEIGHTS &&
+           kind != LS_OP_DECONVOLUTION_WEIGHTS;
+}
+
+/* Of a layer in bf16: both operands are, the weights among them; a bias and the gradients of
+ * weights are fp32. */
+static bool takes_bf16(const struct ls_op *op)
+{
+    bool takes = op->bf16;
+    for (int i = 2; i < op->inputs; i++)
+        takes = takes && (op->input[i] == NULL || op->input[i]->type == LS_F32);
+    for (int i = 1; i < op->outputs; i++)
+        takes = takes && (op->output[i] == NULL || op->output[i]->type == LS_F32);
+    return takes && (makes_data(op->kind) || !writes_bf16(op));
+}
+
+static int layouts(const struct ls_op *op, struct ls_op_layouts *layouts, struct ls_error *error)
+{
+    (void)error;
+    for (int i = 0; i < op->inputs; i++) {
+        layouts->in[i] = &ls_layout_plain;
+        if (i < ls_op_type(op->kind)->rounded_inputs && takes_bf16(op))
+            layouts->in_type[i] = LS_BF16;
+    }
+    for (int i = 0; i < op->outputs; i++)
+        layouts->out[i] = &ls_layout_plain;
+    return 0;
+}
+
 static struct ls_cuda_inner inner_of(const struct ls_card_call *call)
 {
     const struct ls_inner_product_attr *attr = &call->op->attr.inner_product;
-    return (struct ls_cuda_inner){
-        .m = attr->m, .n = attr->n, .k = attr->k, .transpose = attr->transpose};
+    return (struct ls_cuda_inner){.m = attr->m,
+                                  .n = attr->n,
+                                  .k = attr->k,
+                                  .transpose = attr->transpose,
+                                  .bf16 = reads_bf16(call->op),
+                                  .out_bf16 = writes_bf16(call->op)};
 }
 
 static int inner_product(const struct ls_card_call *call)
@@ -36,7 +85,8 @@ static int inner_product_weights(const struct ls_card_call *call)
     int code =
         ls_cuda_inner_product_weights(call->stream, &of, call->in[0], call->in[1], call->out[0]);
     if (code == cudaSuccess && db != NULL)
-        code = ls_cuda_sum_channels(call->stream, call->in[1], of.m, of.n, 1, db);
+        code = ls_cuda_sum_channels(call->stream, call->in[1], reads_bf16(call->op), of.m, of.n, 1,
+                                    db);
     return code;
 }
 
@@ -76,7 +126,9 @@ static struct ls_cuda_convolution convolution_of(const struct ls_op *op)
                                      .groups = attr->group,
                                      .x_channels = x->dim[channel] / attr->group,
                                      .y_channels = y->dim[channel] / attr->group,
-                                     .w_x = 1};
+                                     .w_x = 1,
+                                     .bf16 = reads_bf16(op),
+                                     .out_bf16 = writes_bf16(op)};
     for (int a = 0; a < 3; a++) {
         const bool used = a < window->axes;
         of.x[a] = used ? x->dim[channel + 1 + a] : 1;
@@ -133,7 +185,7 @@ static int sum_bias(const struct ls_card_call *call)
     const struct ls_shape *dy = &call->op->input[1]->shape;
     const int channel = dy->rank - call->op->attr.convolution.window.axes - 1;
     return db == NULL ? cudaSuccess
-                      : ls_cuda_sum_channels(call->stream, call->in[1],
+                      : ls_cuda_sum_channels(call->stream, call->in[1], reads_bf16(call->op),
                                              ls_shape_count(dy, 0, channel), dy->dim[channel],
                                              ls_shape_count(dy, channel + 1, dy->rank), db);
 }
@@ -147,14 +199,16 @@ static int convolution_weights(const struct ls_card_call *call)
     return code == cudaSuccess ? sum_bias(call) : code;
 }
 
+#define PRODUCT .layouts = layouts, .takes_bf16 = takes_bf16
+
 const struct ls_card_op ls_card_products[LS_OP_KINDS] = {
-    [LS_OP_INNER_PRODUCT] = {.run = inner_product},
-    [LS_OP_INNER_PRODUCT_DATA] = {.run = inner_product_data},
-    [LS_OP_INNER_PRODUCT_WEIGHTS] = {.run = inner_product_weights},
-    [LS_OP_CONVOLUTION] = {.run = convolution},
-    [LS_OP_CONVOLUTION_DATA] = {.run = convolution_data},
-    [LS_OP_CONVOLUTION_WEIGHTS] = {.run = convolution_weights},
-    [LS_OP_DECONVOLUTION] = {.run = deconvolution},
-    [LS_OP_DECONVOLUTION_DATA] = {.run = deconvolution_data},
-    [LS_OP_DECONVOLUTION_WEIGHTS] = {.run = convolution_weights},
+    [LS_OP_INNER_PRODUCT] = {.run = inner_product, PRODUCT},
+    [LS_OP_INNER_PRODUCT_DATA] = {.run = inner_product_data, PRODUCT},
+    [LS_OP_INNER_PRODUCT_WEIGHTS] = {.run = inner_product_weights, PRODUCT},
+    [LS_OP_CONVOLUTION] = {.run = convolution, PRODUCT},
+    [LS_OP_CONVOLUTION_DATA] = {.run = convolution_data, PRODUCT},
+    [LS_OP_CONVOLUTION_WEIGHTS] = {.run = convolution_weights, PRODUCT},
+    [LS_OP_DECONVOLUTION] = {.run = deconvolution, PRODUCT},
+    [LS_OP_DECONVOLUTION_DATA] = {.run = deconvolution_data, PRODUCT},
+    [LS_OP_DECONVOLUTION_WEIGHTS] = {.run = convolution_weights, PRODUCT},
 };

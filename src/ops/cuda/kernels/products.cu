@@ -1,6 +1,6 @@
 /* See products.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cuda/kernels/numbers.h"
 #include "ops/cuda/kernels/product_tile.h"
-
 #include "ops/cuda/kernels/products.h"
 
 namespace
@@ -38,10 +38,33 @@ int launch(cudaStream_t stream, const A &a, const B &b, const Out &out,
                      right, to, all);
 }
 
+/* ---- Operands and results, which may be bf16 ------------------------------------------------- */
+
+struct operand {
+    const void *data;
+    bool bf16;
+    __device__ float operator[](int64_t i) const
+    {
+        return bf16 ? ls_number(((const ls_bf16 *)data)[i]) : ((const float *)data)[i];
+    }
+};
+
+struct result {
+    void *data;
+    bool bf16;
+    __device__ void put(int64_t i, float number) const
+    {
+        if (bf16)
+            ls_put(&((ls_bf16 *)data)[i], number);
+        else
+            ((float *)data)[i] = number;
+    }
+};
+
 /* ---- Matrices -------------------------------------------------------------------------------- */
 
 struct matrix {
-    const float *data;
+    struct operand data;
     int64_t line, term; /* steps */
     __device__ float operator()(int64_t, int64_t at, int64_t t) const
     {
@@ -63,14 +86,14 @@ __device__ inline float finish(float sum, const float *bias, int64_t channel, bo
 }
 
 struct rows {
-    float *data;
+    struct result data;
     int64_t line, column;
     const float *bias; /* by column */
     bool relu;
     float slope;
     __device__ void operator()(int64_t, int64_t at, int64_t c, float sum) const
     {
-        data[at * line + c * column] = finish(sum, bias, c, relu, slope);
+        data.put(at * line + c * column, finish(sum, bias, c, relu, slope));
     }
 };
 
@@ -112,7 +135,7 @@ __device__ inline int64_t find_x(const struct windows &w, int64_t y, int64_t k)
 /* x as the lines of a forward product: (sample, position of y); terms: (weight, channel of x). */
 struct x_windows {
     struct windows w;
-    const float *x;
+    struct operand x;
     __device__ float operator()(int64_t group, int64_t at, int64_t t) const
     {
         const int64_t n = at / w.y_points, c = t % w.of.x_channels;
@@ -125,7 +148,7 @@ struct x_windows {
 /* Weights by channel of y; terms: (weight, channel of x). */
 struct weights_of_y {
     struct windows w;
-    const float *weights;
+    struct operand weights;
     __device__ float operator()(int64_t group, int64_t o, int64_t t) const
     {
         return weights[group * w.of.w_group + o * w.of.w_y + t % w.of.x_channels * w.of.w_x +
@@ -135,13 +158,13 @@ struct weights_of_y {
 
 struct to_y {
     struct windows w;
-    float *y;
+    struct result y;
     __device__ void operator()(int64_t group, int64_t at, int64_t o, float sum) const
     {
         const int64_t channel = group * w.of.y_channels + o;
         const int64_t plane = at / w.y_points * w.of.groups * w.of.y_channels + channel;
-        y[plane * w.y_points + at % w.y_points] =
-            finish(sum, w.of.bias, channel, w.of.relu, w.of.slope);
+        y.put(plane * w.y_points + at % w.y_points,
+              finish(sum, w.of.bias, channel, w.of.relu, w.of.slope));
     }
 };
 
@@ -198,7 +221,7 @@ __device__ inline int64_t find_y(const struct windows &w, const struct residue &
 struct y_windows {
     struct windows w;
     struct residue r;
-    const float *y;
+    struct operand y;
     __device__ float operator()(int64_t group, int64_t at, int64_t t) const
     {
         const int64_t o = t % w.of.y_channels;
@@ -212,7 +235,7 @@ struct y_windows {
 struct weights_of_x {
     struct windows w;
     struct residue r;
-    const float *weights;
+    struct operand weights;
     __device__ float operator()(int64_t group, int64_t c, int64_t t) const
     {
         return weights[group * w.of.w_group + t % w.of.y_channels * w.of.w_y + c * w.of.w_x +
@@ -223,20 +246,20 @@ struct weights_of_x {
 struct to_x {
     struct windows w;
     struct residue r;
-    float *x;
+    struct result x;
     __device__ void operator()(int64_t group, int64_t at, int64_t c, float sum) const
     {
         const int64_t channel = group * w.of.x_channels + c;
         const int64_t plane = at / r.points * w.of.groups * w.of.x_channels + channel;
-        x[plane * w.x_points + x_of(w, r, at % r.points)] =
-            finish(sum, w.of.bias, channel, w.of.relu, w.of.slope);
+        x.put(plane * w.x_points + x_of(w, r, at % r.points),
+              finish(sum, w.of.bias, channel, w.of.relu, w.of.slope));
     }
 };
 
 /* y by channel; terms: (sample, position of y). */
 struct y_channels {
     struct windows w;
-    const float *y;
+    struct operand y;
     __device__ float operator()(int64_t group, int64_t o, int64_t t) const
     {
         const int64_t plane = (t / w.y_points * w.of.groups + group) * w.of.y_channels + o;
@@ -247,7 +270,7 @@ struct y_channels {
 /* x by (channel, weight); terms: (sample, position of y). */
 struct x_channels {
     struct windows w;
-    const float *x;
+    struct operand x;
     __device__ float operator()(int64_t group, int64_t at, int64_t t) const
     {
         const int64_t place = find_x(w, t % w.y_points, at % w.k_points);
@@ -259,11 +282,12 @@ struct x_channels {
 
 struct to_w {
     struct windows w;
-    float *weights;
+    struct result weights;
     __device__ void operator()(int64_t group, int64_t o, int64_t at, float sum) const
     {
-        weights[group * w.of.w_group + o * w.of.w_y + at / w.k_points * w.of.w_x +
-                at % w.k_points] = sum;
+        weights.put(group * w.of.w_group + o * w.of.w_y + at / w.k_points * w.of.w_x +
+                        at % w.k_points,
+                    sum);
     }
 };
 
@@ -303,30 +327,30 @@ struct residue residue_of(const struct ls_cuda_convolution *of, const int64_t fi
 
 /* ---- For host code --------------------------------------------------------------------------- */
 
-int ls_cuda_inner_product(cudaStream_t stream, const struct ls_cuda_inner *of, const float *x,
-                          const float *w, float *y)
+int ls_cuda_inner_product(cudaStream_t stream, const struct ls_cuda_inner *of, const void *x,
+                          const void *w, void *y)
 {
-    const struct matrix a = {x, of->k, 1};
-    const struct matrix b = {w, of->transpose ? 1 : of->k, of->transpose ? of->n : 1};
-    const struct rows out = {y, of->n, 1, of->bias, of->relu, of->slope};
+    const struct matrix a = {{x, of->bf16}, of->k, 1};
+    const struct matrix b = {{w, of->bf16}, of->transpose ? 1 : of->k, of->transpose ? of->n : 1};
+    const struct rows out = {{y, of->out_bf16}, of->n, 1, of->bias, of->relu, of->slope};
     return launch(stream, a, b, out, {of->m, of->n, of->k, 1}, false);
 }
 
-int ls_cuda_inner_product_data(cudaStream_t stream, const struct ls_cuda_inner *of, const float *dy,
-                               const float *w, float *dx)
+int ls_cuda_inner_product_data(cudaStream_t stream, const struct ls_cuda_inner *of, const void *dy,
+                               const void *w, void *dx)
 {
-    const struct matrix a = {dy, of->n, 1};
-    const struct matrix b = {w, of->transpose ? of->n : 1, of->transpose ? 1 : of->k};
-    const struct rows out = {dx, of->k, 1, NULL, false, 0};
+    const struct matrix a = {{dy, of->bf16}, of->n, 1};
+    const struct matrix b = {{w, of->bf16}, of->transpose ? of->n : 1, of->transpose ? 1 : of->k};
+    const struct rows out = {{dx, of->out_bf16}, of->k, 1, NULL, false, 0};
     return launch(stream, a, b, out, {of->m, of->k, of->n, 1}, false);
 }
 
 int ls_cuda_inner_product_weights(cudaStream_t stream, const struct ls_cuda_inner *of,
-                                  const float *x, const float *dy, float *dw)
+                                  const void *x, const void *dy, void *dw)
 {
-    const struct matrix a = {dy, 1, of->n}, b = {x, 1, of->k};
-    const struct rows out = {dw, of->transpose ? 1 : of->k, of->transpose ? of->n : 1, NULL, false,
-                             0};
+    const struct matrix a = {{dy, of->bf16}, 1, of->n}, b = {{x, of->bf16}, 1, of->k};
+    const struct rows out = {
+        {dw, false}, of->transpose ? 1 : of->k, of->transpose ? of->n : 1, NULL, false, 0};
     return launch(stream, a, b, out, {of->n, of->k, of->m, 1}, false);
 }
 
@@ -335,18 +359,19 @@ static bool is_single(const struct ls_cuda_convolution *of)
     return of->x_channels == 1 && of->y_channels == 1;
 }
 
-int ls_cuda_convolve_to_y(cudaStream_t stream, const struct ls_cuda_convolution *of, const float *x,
-                          const float *w, float *y)
+int ls_cuda_convolve_to_y(cudaStream_t stream, const struct ls_cuda_convolution *of, const void *x,
+                          const void *w, void *y)
 {
     const struct windows windows = windows_of(of);
-    return launch(stream, x_windows{windows, x}, weights_of_y{windows, w}, to_y{windows, y},
+    return launch(stream, x_windows{windows, {x, of->bf16}}, weights_of_y{windows, {w, of->bf16}},
+                  to_y{windows, {y, of->out_bf16}},
                   {of->samples * windows.y_points, of->y_channels,
                    of->x_channels * windows.k_points, of->groups},
                   is_single(of));
 }
 
-int ls_cuda_convolve_to_x(cudaStream_t stream, const struct ls_cuda_convolution *of, const float *y,
-                          const float *w, float *x)
+int ls_cuda_convolve_to_x(cudaStream_t stream, const struct ls_cuda_convolution *of, const void *y,
+                          const void *w, void *x)
 {
     const struct windows windows = windows_of(of);
     int code = 0;
@@ -356,8 +381,9 @@ int ls_cuda_convolve_to_x(cudaStream_t stream, const struct ls_cuda_convolution 
             for (first[2] = 0; first[2] < of->stride[2] && first[2] < of->x[2] && code == 0;
                  first[2]++) {
                 const struct residue r = residue_of(of, first);
-                code = launch(stream, y_windows{windows, r, y}, weights_of_x{windows, r, w},
-                              to_x{windows, r, x},
+                code = launch(stream, y_windows{windows, r, {y, of->bf16}},
+                              weights_of_x{windows, r, {w, of->bf16}},
+                              to_x{windows, r, {x, of->out_bf16}},
                               {of->samples * r.points, of->x_channels, of->y_channels * r.weights,
                                of->groups},
                               is_single(of));
@@ -365,17 +391,18 @@ int ls_cuda_convolve_to_x(cudaStream_t stream, const struct ls_cuda_convolution 
     return code;
 }
 
-int ls_cuda_convolve_to_w(cudaStream_t stream, const struct ls_cuda_convolution *of, const float *x,
-                          const float *y, float *w)
+int ls_cuda_convolve_to_w(cudaStream_t stream, const struct ls_cuda_convolution *of, const void *x,
+                          const void *y, void *w)
 {
     const struct windows windows = windows_of(of);
-    return launch(stream, y_channels{windows, y}, x_channels{windows, x}, to_w{windows, w},
+    return launch(stream, y_channels{windows, {y, of->bf16}}, x_channels{windows, {x, of->bf16}},
+                  to_w{windows, {w, false}},
                   {of->y_channels, of->x_channels * windows.k_points,
                    of->samples * windows.y_points, of->groups},
                   false);
 }
 
-__global__ void sum_channels(const float *dy, int64_t samples, int64_t channels, int64_t points,
+__global__ void sum_channels(struct operand dy, int64_t samples, int64_t channels, int64_t points,
                              float *db)
 {
     for (LS_EACH(c, channels)) {
@@ -397,11 +424,12 @@ __global__ void sum_channels(const float *dy, int64_t samples, int64_t channels,
     }
 }
 
-int ls_cuda_sum_channels(cudaStream_t stream, const float *dy, int64_t samples, int64_t channels,
-                         int64_t points, float *db)
+int ls_cuda_sum_channels(cudaStream_t stream, const void *dy, bool bf16, int64_t samples,
+                         int64_t channels, int64_t points, float *db)
 {
+    const struct operand from = {dy, bf16};
     if (channels <= 0)
         return 0;
-    return LS_LAUNCH(sum_channels, ls_blocks((uint64_t)channels), LS_THREADS, stream, dy, samples,
+    return LS_LAUNCH(sum_channels, ls_blocks((uint64_t)channels), LS_THREADS, stream, from, samples,
                      channels, points, db);
 }

@@ -22,13 +22,14 @@ struct ls_cuda_inner {
     const float *bias; /* [n], or NULL; forward alone */
     bool relu;         /* forward alone */
     float slope;
+    bool bf16, out_bf16; /* types of both operands, and of y or dx; gradients of weights are fp32 */
 };
-int ls_cuda_inner_product(cudaStream_t stream, const struct ls_cuda_inner *of, const float *x,
-                          const float *w, float *y);
-int ls_cuda_inner_product_data(cudaStream_t stream, const struct ls_cuda_inner *of, const float *dy,
-                               const float *w, float *dx);
+int ls_cuda_inner_product(cudaStream_t stream, const struct ls_cuda_inner *of, const void *x,
+                          const void *w, void *y);
+int ls_cuda_inner_product_data(cudaStream_t stream, const struct ls_cuda_inner *of, const void *dy,
+                               const void *w, void *dx);
 int ls_cuda_inner_product_weights(cudaStream_t stream, const struct ls_cuda_inner *of,
-                                  const float *x, const float *dy, float *dw);
+                                  const void *x, const void *dy, void *dw);
 
 /* Windows over three axes that move over x and make y; unused axes have sizes and windows of 1.
  * A deconvolution is a convolution with x and y exchanged. */
@@ -41,18 +42,19 @@ struct ls_cuda_convolution {
     const float *bias; /* of the result, by channel; NULL: none */
     bool relu;
     float slope;
+    bool bf16, out_bf16; /* as above */
 };
 /* The sum to y, to x, and to w, of the other two. */
-int ls_cuda_convolve_to_y(cudaStream_t stream, const struct ls_cuda_convolution *of, const float *x,
-                          const float *w, float *y);
-int ls_cuda_convolve_to_x(cudaStream_t stream, const struct ls_cuda_convolution *of, const float *y,
-                          const float *w, float *x);
-int ls_cuda_convolve_to_w(cudaStream_t stream, const struct ls_cuda_convolution *of, const float *x,
-                          const float *y, float *w);
+int ls_cuda_convolve_to_y(cudaStream_t stream, const struct ls_cuda_convolution *of, const void *x,
+                          const void *w, void *y);
+int ls_cuda_convolve_to_x(cudaStream_t stream, const struct ls_cuda_convolution *of, const void *y,
+                          const void *w, void *x);
+int ls_cuda_convolve_to_w(cudaStream_t stream, const struct ls_cuda_convolution *of, const void *x,
+                          const void *y, void *w);
 
 /* The gradient of a bias: dy, [samples, channels, points], summed for each channel. */
-int ls_cuda_sum_channels(cudaStream_t stream, const float *dy, int64_t samples, int64_t channels,
-                         int64_t points, float *db);
+int ls_cuda_sum_channels(cudaStream_t stream, const void *dy, bool bf16, int64_t samples,
+                         int64_t channels, int64_t points, float *db);
 
 #ifdef __cplusplus
 }
