@@ -43,8 +43,28 @@ static int recurrent(const struct ls_card_call *call)
                                          .c = ls_card_out(call, 3),
                                          .h_last = ls_card_out(call, 4),
                                          .c_last = ls_card_out(call, 5),
+                                         .z_bf16 = call->op->input[0]->type == LS_BF16,
+                                         .h_bf16 = call->op->output[0]->type == LS_BF16,
                                          .scratch = call->scratch};
     return ls_cuda_run_cells(call->stream, &of);
+}
+
+static bool is_bf16(const struct ls_op *op, int input)
+{
+    return op->input[input] != NULL && op->input[input]->type == LS_BF16;
+}
+
+/* z and h, their gradients, and h of the backward pass may be bf16; what goes on from step to step
+ * is fp32. */
+static bool takes_bf16(const struct ls_op *op)
+{
+    const bool back = op->kind == LS_OP_RECURRENT_BACKWARD;
+    bool takes = true;
+    for (int i = 1; i < op->inputs; i++)
+        takes = takes && (!is_bf16(op, i) || (back && i == 4));
+    for (int i = 1; i < op->outputs; i++)
+        takes = takes && (op->output[i] == NULL || op->output[i]->type == LS_F32);
+    return takes;
 }
 
 static int recurrent_backward(const struct ls_card_call *call)
@@ -65,11 +85,16 @@ static int recurrent_backward(const struct ls_card_call *call)
                                               .dstill = ls_card_out(call, 2),
                                               .dh0 = ls_card_out(call, 3),
                                               .dc0 = ls_card_out(call, 4),
+                                              .dh_bf16 = is_bf16(call->op, 0),
+                                              .h_bf16 = is_bf16(call->op, 4),
+                                              .dz_bf16 = call->op->output[0]->type == LS_BF16,
                                               .scratch = call->scratch};
     return ls_cuda_run_cells_backward(call->stream, &of);
 }
 
 const struct ls_card_op ls_card_recurrent[LS_OP_KINDS] = {
-    [LS_OP_RECURRENT] = {.run = recurrent, .scratch = forward_scratch},
-    [LS_OP_RECURRENT_BACKWARD] = {.run = recurrent_backward, .scratch = backward_scratch},
+    [LS_OP_RECURRENT] = {.run = recurrent, .scratch = forward_scratch, .takes_bf16 = takes_bf16},
+    [LS_OP_RECURRENT_BACKWARD] = {.run = recurrent_backward,
+                                  .scratch = backward_scratch,
+                                  .takes_bf16 = takes_bf16},
 };

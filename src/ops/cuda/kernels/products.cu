@@ -1,5 +1,5 @@
 /* See products.h. SPDX-License-Identifier: BSD-2-Clause */
-#include "ops/cuda/kernels/numbers.h"
+#include "ops/cuda/kernels/operand.h"
 #include "ops/cuda/kernels/product_tile.h"
 #include "ops/cuda/kernels/products.h"
 
@@ -38,33 +38,10 @@ int launch(cudaStream_t stream, const A &a, const B &b, const Out &out,
                      right, to, all);
 }
 
-/* ---- Operands and results, which may be bf16 ------------------------------------------------- */
-
-struct operand {
-    const void *data;
-    bool bf16;
-    __device__ float operator[](int64_t i) const
-    {
-        return bf16 ? ls_number(((const ls_bf16 *)data)[i]) : ((const float *)data)[i];
-    }
-};
-
-struct result {
-    void *data;
-    bool bf16;
-    __device__ void put(int64_t i, float number) const
-    {
-        if (bf16)
-            ls_put(&((ls_bf16 *)data)[i], number);
-        else
-            ((float *)data)[i] = number;
-    }
-};
-
 /* ---- Matrices -------------------------------------------------------------------------------- */
 
 struct matrix {
-    struct operand data;
+    struct ls_operand data;
     int64_t line, term; /* steps */
     __device__ float operator()(int64_t, int64_t at, int64_t t) const
     {
@@ -86,7 +63,7 @@ __device__ inline float finish(float sum, const float *bias, int64_t channel, bo
 }
 
 struct rows {
-    struct result data;
+    struct ls_result data;
     int64_t line, column;
     const float *bias; /* by column */
     bool relu;
@@ -135,7 +112,7 @@ __device__ inline int64_t find_x(const struct windows &w, int64_t y, int64_t k)
 /* x as the lines of a forward product: (sample, position of y); terms: (weight, channel of x). */
 struct x_windows {
     struct windows w;
-    struct operand x;
+    struct ls_operand x;
     __device__ float operator()(int64_t group, int64_t at, int64_t t) const
     {
         const int64_t n = at / w.y_points, c = t % w.of.x_channels;
@@ -148,7 +125,7 @@ struct x_windows {
 /* Weights by channel of y; terms: (weight, channel of x). */
 struct weights_of_y {
     struct windows w;
-    struct operand weights;
+    struct ls_operand weights;
     __device__ float operator()(int64_t group, int64_t o, int64_t t) const
     {
         return weights[group * w.of.w_group + o * w.of.w_y + t % w.of.x_channels * w.of.w_x +
@@ -158,7 +135,7 @@ struct weights_of_y {
 
 struct to_y {
     struct windows w;
-    struct result y;
+    struct ls_result y;
     __device__ void operator()(int64_t group, int64_t at, int64_t o, float sum) const
     {
         const int64_t channel = group * w.of.y_channels + o;
@@ -221,7 +198,7 @@ __device__ inline int64_t find_y(const struct windows &w, const struct residue &
 struct y_windows {
     struct windows w;
     struct residue r;
-    struct operand y;
+    struct ls_operand y;
     __device__ float operator()(int64_t group, int64_t at, int64_t t) const
     {
         const int64_t o = t % w.of.y_channels;
@@ -235,7 +212,7 @@ struct y_windows {
 struct weights_of_x {
     struct windows w;
     struct residue r;
-    struct operand weights;
+    struct ls_operand weights;
     __device__ float operator()(int64_t group, int64_t c, int64_t t) const
     {
         return weights[group * w.of.w_group + t % w.of.y_channels * w.of.w_y + c * w.of.w_x +
@@ -246,7 +223,7 @@ struct weights_of_x {
 struct to_x {
     struct windows w;
     struct residue r;
-    struct result x;
+    struct ls_result x;
     __device__ void operator()(int64_t group, int64_t at, int64_t c, float sum) const
     {
         const int64_t channel = group * w.of.x_channels + c;
@@ -259,7 +236,7 @@ struct to_x {
 /* y by channel; terms: (sample, position of y). */
 struct y_channels {
     struct windows w;
-    struct operand y;
+    struct ls_operand y;
     __device__ float operator()(int64_t group, int64_t o, int64_t t) const
     {
         const int64_t plane = (t / w.y_points * w.of.groups + group) * w.of.y_channels + o;
@@ -270,7 +247,7 @@ struct y_channels {
 /* x by (channel, weight); terms: (sample, position of y). */
 struct x_channels {
     struct windows w;
-    struct operand x;
+    struct ls_operand x;
     __device__ float operator()(int64_t group, int64_t at, int64_t t) const
     {
         const int64_t place = find_x(w, t % w.y_points, at % w.k_points);
@@ -282,7 +259,7 @@ struct x_channels {
 
 struct to_w {
     struct windows w;
-    struct result weights;
+    struct ls_result weights;
     __device__ void operator()(int64_t group, int64_t o, int64_t at, float sum) const
     {
         weights.put(group * w.of.w_group + o * w.of.w_y + at / w.k_points * w.of.w_x +
@@ -402,8 +379,8 @@ int ls_cuda_convolve_to_w(cudaStream_t stream, const struct ls_cuda_convolution 
                   false);
 }
 
-__global__ void sum_channels(struct operand dy, int64_t samples, int64_t channels, int64_t points,
-                             float *db)
+__global__ void sum_channels(struct ls_operand dy, int64_t samples, int64_t channels,
+                             int64_t points, float *db)
 {
     for (LS_EACH(c, channels)) {
         float chain[2] = {0, 0}, sum = 0;
@@ -427,7 +404,7 @@ __global__ void sum_channels(struct operand dy, int64_t samples, int64_t channel
 int ls_cuda_sum_channels(cudaStream_t stream, const void *dy, bool bf16, int64_t samples,
                          int64_t channels, int64_t points, float *db)
 {
-    const struct operand from = {dy, bf16};
+    const struct ls_operand from = {dy, bf16};
     if (channels <= 0)
         return 0;
     return LS_LAUNCH(sum_channels, ls_blocks((uint64_t)channels), LS_THREADS, stream, from, samples,

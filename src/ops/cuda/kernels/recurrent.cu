@@ -3,7 +3,7 @@
 #include "ops/cuda/kernels/recurrent.h"
 
 #include "device/elementary.h"
-#include "ops/cuda/kernels/numbers.h"
+#include "ops/cuda/kernels/operand.h"
 #include "ops/cuda/kernels/product_tile.h"
 
 namespace
@@ -69,21 +69,27 @@ __device__ inline bool ls_tile_by_line(const struct weights &weights)
 
 /* ---- Forward --------------------------------------------------------------------------------- */
 
+/* What goes on from step to step in fp32: [rows, hidden] each. */
+struct state {
+    float *h, *c;
+};
+
 /* cont[t] h[t - 1] of sequence n. */
-__device__ float before_of(const struct ls_cuda_recurrent &of, int64_t t, int64_t n, int64_t i)
+__device__ float before_of(const struct ls_cuda_recurrent &of, const struct state &state, int64_t t,
+                           int64_t n, int64_t i)
 {
-    const int64_t rows = of.cells.rows, hidden = of.cells.hidden;
-    const float last =
-        t > 0 ? of.h[((t - 1) * rows + n) * hidden + i] : number_of(of.h0, n * hidden + i);
-    return of.cont[t * rows + n] * last;
+    const int64_t at = n * of.cells.hidden + i;
+    const float last = t > 0 ? state.h[at] : number_of(of.h0, at);
+    return of.cont[t * of.cells.rows + n] * last;
 }
 
 struct before_rows {
     struct ls_cuda_recurrent of;
+    struct state state;
     int64_t t;
     __device__ float operator()(int64_t, int64_t n, int64_t i) const
     {
-        return rounded(of.cells.bf16, before_of(of, t, n, i));
+        return rounded(of.cells.bf16, before_of(of, state, t, n, i));
     }
 };
 
@@ -108,7 +114,8 @@ __device__ float add_up(const struct ls_cuda_recurrent &of, const float *u, int6
                         int64_t j, bool with_u)
 {
     const int64_t width = of.cells.parts * of.cells.hidden;
-    float a = of.z[(t * of.cells.rows + n) * width + j];
+    const struct ls_operand z = {of.z, of.z_bf16};
+    float a = z[(t * of.cells.rows + n) * width + j];
     if (of.still != NULL)
         a = a + of.still[n * width + j];
     return with_u && of.w != NULL ? a + u[n * width + j] : a;
@@ -151,18 +158,21 @@ __device__ float run_gru(const struct ls_cuda_recurrent &of, const float *u, int
     return fresh + keep * (before - fresh);
 }
 
-__global__ void run_cells(struct ls_cuda_recurrent of, const float *u, float *c, int64_t t)
+__global__ void run_cells(struct ls_cuda_recurrent of, const float *u, struct state state,
+                          int64_t t)
 {
     const int64_t all = of.cells.hidden;
     for (LS_EACH(e, of.cells.rows * all)) {
         const int64_t n = (int64_t)e / all, i = (int64_t)e % all;
         const int64_t at = (t * of.cells.rows + n) * all + i;
-        const float before = before_of(of, t, n, i);
+        const float before = before_of(of, state, t, n, i);
         put(of.before, at, before);
-        const float h = of.cells.lstm  ? run_lstm(of, u, c, t, n, i)
+        const float h = of.cells.lstm  ? run_lstm(of, u, state.c, t, n, i)
                         : of.cells.gru ? run_gru(of, u, t, n, i, before)
                                        : ls_float_tanh(add_up(of, u, t, n, i, true));
-        of.h[at] = h;
+        const struct ls_result to = {of.h, of.h_bf16};
+        to.put(at, h);
+        state.h[n * all + i] = h;
         if (t == of.cells.steps - 1)
             put(of.h_last, n * all + i, h);
     }
@@ -230,17 +240,19 @@ __global__ void back_cells(struct ls_cuda_recurrent_back of, struct carried carr
     for (LS_EACH(e, of.cells.rows * all)) {
         const int64_t n = (int64_t)e / all, i = (int64_t)e % all, at = t * of.cells.rows + n;
         float dz[4] = {0, 0, 0, 0}, du[4] = {0, 0, 0, 0}, dh = carried.h[e];
+        const struct ls_operand from = {of.dh, of.dh_bf16}, h = {of.h, of.h_bf16};
+        const struct ls_result to = {of.dz, of.dz_bf16};
         if (of.dh != NULL)
-            dh = of.dh[at * all + i] + dh;
+            dh = from[at * all + i] + dh;
         if (of.cells.lstm)
             back_lstm(of, t, n, i, dh, &carried.c[e], dz);
         else if (of.cells.gru)
             carried.rest[e] = back_gru(of, t, n, i, dh, dz, du);
         else
-            dz[0] = dh * tanh_slope(of.h[at * all + i]);
+            dz[0] = dh * tanh_slope(h[at * all + i]);
         for (int64_t p = 0; p < of.cells.parts; p++) {
             const int64_t j = p * all + i;
-            of.dz[at * width + j] = dz[p];
+            to.put(at * width + j, dz[p]);
             put(of.du, at * width + j, du[p]);
             carried.du[n * width + j] = of.cells.gru ? du[p] : dz[p];
             if (of.dstill != NULL)
@@ -306,27 +318,28 @@ int step_backward(cudaStream_t stream, const struct ls_cuda_recurrent_back *of,
 
 } // namespace
 
-/* u [rows, width], then c [rows, hidden]. */
+/* u [rows, width], then h and c [rows, hidden]. */
 size_t ls_cuda_recurrent_scratch(const struct ls_cuda_cells *cells)
 {
-    return (size_t)(cells->rows * (cells->parts + 1) * cells->hidden) * sizeof(float);
+    return (size_t)(cells->rows * (cells->parts + 2) * cells->hidden) * sizeof(float);
 }
 
 int ls_cuda_run_cells(cudaStream_t stream, const struct ls_cuda_recurrent *of)
 {
     const struct ls_cuda_recurrent by = *of;
     const int64_t rows = by.cells.rows, hidden = by.cells.hidden, width = by.cells.parts * hidden;
-    float *const u = (float *)by.scratch, *const c = u + rows * width;
+    float *const u = (float *)by.scratch;
+    const struct state state = {u + rows * width, u + rows * (width + hidden)};
     int code = 0;
     for (int64_t t = 0; t < by.cells.steps && code == 0; t++) {
-        const struct before_rows before = {by, t};
+        const struct before_rows before = {by, state, t};
         const struct weights w = {by.w, hidden, false, by.cells.bf16};
         const struct to_u to = {u, width, by.b};
         if (by.w != NULL)
             code = ls_tile_launch(stream, before, w, to, {rows, width, hidden, 1});
         if (code == 0)
             code = LS_LAUNCH(run_cells, ls_blocks((uint64_t)(rows * hidden)), LS_THREADS, stream,
-                             by, (const float *)u, c, t);
+                             by, (const float *)u, state, t);
     }
     return code;
 }

@@ -23,8 +23,11 @@ struct ls_cuda_cells {
 /* Inputs and outputs of RECURRENT by name; those that are absent are NULL. */
 struct ls_cuda_recurrent {
     struct ls_cuda_cells cells;
-    const float *z, *cont, *still, *w, *b, *h0, *c0;
-    float *h, *gates, *before, *c, *h_last, *c_last;
+    const void *z;
+    const float *cont, *still, *w, *b, *h0, *c0;
+    void *h;
+    float *gates, *before, *c, *h_last, *c_last;
+    bool z_bf16, h_bf16; /* types */
     void *scratch;
 };
 size_t ls_cuda_recurrent_scratch(const struct ls_cuda_cells *cells);
@@ -33,8 +36,11 @@ int ls_cuda_run_cells(cudaStream_t stream, const struct ls_cuda_recurrent *of);
 /* The same of RECURRENT_BACKWARD. */
 struct ls_cuda_recurrent_back {
     struct ls_cuda_cells cells;
-    const float *dh, *dh_last, *dc_last, *gates, *h, *before, *c, *c0, *cont, *w;
-    float *dz, *du, *dstill, *dh0, *dc0;
+    const void *dh, *h;
+    const float *dh_last, *dc_last, *gates, *before, *c, *c0, *cont, *w;
+    void *dz;
+    float *du, *dstill, *dh0, *dc0;
+    bool dh_bf16, h_bf16, dz_bf16; /* types */
     void *scratch;
 };
 size_t ls_cuda_recurrent_back_scratch(const struct ls_cuda_cells *cells);
