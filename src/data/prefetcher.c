@@ -39,7 +39,7 @@ static int buffer_target(const struct ls_prefetcher *prefetcher, size_t memory, 
     int64_t count = (int64_t)((memory > 0 ? memory : (size_t)256 << 20) / (bytes + 1));
     if (memory == 0 && count / prefetch > per_batch)
         count = prefetch * per_batch;
-    int64_t least = prefetcher->decoder_count + 1;
+    int64_t least = prefetcher->decoder_count + 1 + prefetcher->held;
     count = count < least ? least : count;
     *target = count > 4096 ? 4096 : (int)count;
     return 0;
@@ -69,7 +69,8 @@ static size_t decoder_bytes(const struct ls_item_layout *layout)
 int ls_prefetcher_bytes(const struct ls_prefetcher_options *options, size_t *samples,
                         size_t *threads, struct ls_error *error)
 {
-    struct ls_prefetcher prefetcher = {.share = options->share, .decoder_count = options->threads};
+    struct ls_prefetcher prefetcher = {
+        .share = options->share, .decoder_count = options->threads, .held = options->held};
     size_t bytes = 0;
     int buffers = 0;
     int status = ls_item_layout_init(options, &prefetcher.layout, error);
@@ -96,7 +97,8 @@ static int decode(struct ls_decoder *decoder, struct ls_ring_buffer *buffer)
     for (int i = 0; i < layout->input_count; i++)
         LS_TRY(ls_item_input_bytes(layout, i, item->samples, item->shape, &decoder->bytes[i],
                                    &decoder->error));
-    LS_TRY(ls_ring_fit(buffer, decoder->bytes, layout->input_count, &decoder->error));
+    LS_TRY(ls_ring_fit(&decoder->prefetcher->ring, buffer, decoder->bytes, layout->input_count,
+                       &decoder->error));
     return ls_item_decode(layout, decoder->readers, item, &decoder->error);
 }
 
@@ -217,7 +219,7 @@ static bool uses_room(const struct ls_prefetcher *prefetcher)
 
 void ls_prefetch_memory_free(struct ls_prefetch_memory *room)
 {
-    ls_free_aligned(room->memory);
+    ls_pinned_free(&room->own);
     *room = (struct ls_prefetch_memory){0};
 }
 
@@ -251,12 +253,12 @@ static int reserve_room(struct ls_prefetcher *prefetcher, struct ls_error *error
     bytes *= (size_t)prefetcher->ring.first_count; /* no more than there was memory for, or 4096 */
     if (bytes <= room->bytes)
         return 0;
-    unsigned char *larger = ls_alloc_aligned(bytes);
-    if (larger == NULL)
+    struct ls_pinned larger;
+    if (!ls_pinned_create(&larger, prefetcher->ring.pinning, bytes))
         return ls_fail_memory(error, "decoded data");
     pause_decoding(room->user);
     ls_prefetch_memory_free(room);
-    room->memory = larger;
+    room->own = larger;
     room->bytes = bytes;
     return 0;
 }
@@ -272,7 +274,7 @@ static void take_room(struct ls_prefetcher *prefetcher)
     if (!uses_room(prefetcher))
         return;
     (void)ls_item_largest(&prefetcher->layout, &bytes, NULL); /* known since it was opened */
-    ls_ring_share(&prefetcher->ring, prefetcher->room->memory, bytes);
+    ls_ring_share(&prefetcher->ring, prefetcher->room->own.memory, bytes);
 }
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
@@ -287,6 +289,8 @@ static int start(const struct ls_prefetcher_options *options, struct ls_prefetch
     LS_TRY(ls_item_layout_init(options, &prefetcher->layout, error));
     prefetcher->share = options->share;
     prefetcher->room = options->room;
+    prefetcher->held = options->held;
+    prefetcher->ring.pinning = options->pinning;
     prefetcher->ring.inputs = options->input_count;
     prefetcher->ring.datasets = options->dataset_count;
     LS_TRY(ls_sequence_open(&sequence, &prefetcher->sequence, error));

@@ -9,6 +9,7 @@
 #define LS_DATA_PREFETCHER_H
 
 #include "base/partition.h"
+#include "base/pinning.h"
 #include "data/dataset.h"
 #include "data/digest.h"
 
@@ -34,7 +35,7 @@ struct ls_prefetch_item {
 /* Memory for decoded samples that prefetchers share of which one at a time is read from, such as
  * those of training and testing. All zeros is empty; it outlives its prefetchers. */
 struct ls_prefetch_memory {
-    unsigned char *memory;
+    struct ls_pinned own;
     size_t bytes;
     struct ls_prefetcher *user; /* the prefetcher whose seek was the last */
 };
@@ -57,6 +58,8 @@ struct ls_prefetcher_options {
     int64_t updates_end; /* where the sequence ends (test: batches of one pass); INT64_MAX */
     int threads;         /* decoding threads; 0: a default for the source */
     size_t memory; /* bytes to decode ahead at most; 0: a default; at least 2 items are kept */
+    int held;      /* items that takers still hold when they take the next one */
+    const struct ls_pinning *pinning; /* (optional) for decoded samples */
     /* (optional) Where to decode to. A seek takes it from the prefetcher that used it last, which
      * loses what it had decoded, and needs a seek of its own before it is read from again. */
     struct ls_prefetch_memory *room;

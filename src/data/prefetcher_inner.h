@@ -32,6 +32,7 @@ struct ls_prefetcher {
     struct ls_prefetch_memory *room; /* NULL: buffers have memory of their own */
     struct ls_decoder *decoders;
     int decoder_count;
+    int held;   /* by takers that go on, at most */
     int enough; /* EMPTY buffers that are worth waking a decoder for */
 
     _Atomic int idle;    /* decoders that sleep */

@@ -9,25 +9,25 @@
 
 static void free_buffer(struct ls_ring_buffer *buffer)
 {
-    if (!buffer->shared)
-        ls_free_aligned(buffer->memory);
+    ls_pinned_free(&buffer->own);
     ls_free((void *)buffer->item.input);
     ls_free(buffer->item.digests);
     ls_free(buffer->error);
     ls_free(buffer);
 }
 
-static int grow(struct ls_ring_buffer *buffer, size_t bytes, struct ls_error *error)
+static int grow(const struct ls_ring *ring, struct ls_ring_buffer *buffer, size_t bytes,
+                struct ls_error *error)
 {
     if (buffer->memory != NULL && bytes <= buffer->capacity)
         return 0;
-    if (!buffer->shared)
-        ls_free_aligned(buffer->memory);
+    ls_pinned_free(&buffer->own);
     buffer->shared = false;
     buffer->capacity = 0;
-    buffer->memory = ls_alloc_aligned(bytes);
-    if (buffer->memory == NULL)
+    buffer->memory = NULL;
+    if (!ls_pinned_create(&buffer->own, ring->pinning, bytes))
         return ls_fail_memory(error, "decoded data");
+    buffer->memory = buffer->own.memory;
     buffer->capacity = bytes;
     return 0;
 }
@@ -43,7 +43,7 @@ int ls_ring_add(struct ls_ring *ring, size_t bytes, struct ls_error *error)
     bool made = buffer->item.input != NULL && buffer->item.digests != NULL;
     int status = made ? 0 : ls_fail_memory(error, "decoded data");
     if (status == 0 && bytes > 0)
-        status = grow(buffer, bytes, error);
+        status = grow(ring, buffer, bytes, error);
     if (status == 0 && !LS_GROW(ring->buffers, ring->count, ring->capacity))
         status = ls_fail_memory(error, "decoded data");
     if (status != 0) {
@@ -78,6 +78,7 @@ void ls_ring_share(struct ls_ring *ring, unsigned char *memory, size_t bytes)
 {
     for (int i = 0; i < ring->first_count; i++) {
         struct ls_ring_buffer *buffer = ring->first[i];
+        ls_pinned_free(&buffer->own);
         buffer->memory = memory + bytes * (size_t)i;
         buffer->capacity = bytes;
         buffer->shared = true;
@@ -90,19 +91,19 @@ void ls_ring_give_back(struct ls_ring *ring)
         struct ls_ring_buffer *buffer = ring->buffers[i];
         if (buffer->shared)
             continue;
-        ls_free_aligned(buffer->memory);
+        ls_pinned_free(&buffer->own);
         buffer->memory = NULL;
         buffer->capacity = 0;
     }
 }
 
-int ls_ring_fit(struct ls_ring_buffer *buffer, const size_t *bytes, int inputs,
-                struct ls_error *error)
+int ls_ring_fit(const struct ls_ring *ring, struct ls_ring_buffer *buffer, const size_t *bytes,
+                int inputs, struct ls_error *error)
 {
     size_t all = 0;
     for (int i = 0; i < inputs; i++)
         all += ls_align(bytes[i]);
-    LS_TRY(grow(buffer, all, error));
+    LS_TRY(grow(ring, buffer, all, error));
     all = 0;
     for (int i = 0; i < inputs; i++) {
         buffer->item.input[i] = buffer->memory + all;

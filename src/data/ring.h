@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 
+#include "base/pinning.h"
 #include "data/prefetcher.h"
 
 enum ls_ring_state {
@@ -31,15 +32,17 @@ struct ls_ring_buffer {
     unsigned char *memory;
     size_t capacity;        /* bytes */
     bool shared;            /* the memory is not the buffer's own */
+    struct ls_pinned own;   /* it is */
     int status;             /* FAILED: why */
     struct ls_error *error; /* FAILED: more about it; NULL if there was no memory for that */
 };
 
 struct ls_ring {
-    int inputs, datasets;            /* of an item */
-    struct ls_ring_buffer **first;   /* the buffers that were there from the start, which takers */
-    int first_count;                 /* look through without a lock */
-    struct ls_ring_buffer **buffers; /* all */
+    int inputs, datasets;             /* of an item */
+    const struct ls_pinning *pinning; /* for memory of buffers; NULL: it is not pinned */
+    struct ls_ring_buffer **first;    /* the buffers that were there from the start, which takers */
+    int first_count;                  /* look through without a lock */
+    struct ls_ring_buffer **buffers;  /* all */
     int count;
     size_t capacity;
     _Atomic int hint;            /* of `first`: where the next item will be, probably */
@@ -59,8 +62,8 @@ void ls_ring_share(struct ls_ring *ring, unsigned char *memory, size_t bytes);
 void ls_ring_give_back(struct ls_ring *ring);
 /* Makes room in a buffer for inputs of so many bytes each, 64-byte aligned, and sets its item's
  * inputs; by its decoder. */
-int ls_ring_fit(struct ls_ring_buffer *buffer, const size_t *bytes, int inputs,
-                struct ls_error *error);
+int ls_ring_fit(const struct ls_ring *ring, struct ls_ring_buffer *buffer, const size_t *bytes,
+                int inputs, struct ls_error *error);
 
 enum ls_ring_state ls_ring_state(const struct ls_ring_buffer *buffer);
 /* Changes the state of a buffer that the caller may change. */

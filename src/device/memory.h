@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/pinning.h"
 
 struct ls_stream;
 
@@ -38,6 +39,9 @@ struct ls_device_memory {
     int (*copy)(struct ls_stream *stream, void *target, const void *source, size_t bytes,
                 struct ls_error *error);
     int (*zero)(struct ls_stream *stream, void *target, size_t bytes, struct ls_error *error);
+    /* (optional) Memory of the host that `write` and `read` are fast with, and that is copied while
+     * the host goes on. */
+    const struct ls_pinning *pinning;
     /* Exchanges two arrays. It is over when the function returns. */
     int (*swap)(void *a, void *b, size_t bytes, struct ls_error *error);
     /* ls_hash_wide (base/hash.h) of what is there. */

@@ -57,6 +57,12 @@ static int thread_event_wait(struct ls_event *event, struct ls_error *error)
     return 0;
 }
 
+static int thread_follow(struct ls_stream *stream, struct ls_event *event, struct ls_error *error)
+{
+    (void)stream, (void)event, (void)error;
+    return 0;
+}
+
 const struct ls_device_streams ls_thread_streams = {
     .create = thread_create,
     .free = thread_free,
@@ -65,4 +71,5 @@ const struct ls_device_streams ls_thread_streams = {
     .event_free = thread_event_free,
     .event_record = thread_event_record,
     .event_wait = thread_event_wait,
+    .follow = thread_follow,
 };

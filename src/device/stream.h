@@ -29,6 +29,10 @@ struct ls_device_streams {
     /* Any thread: returns when the stream has come so far, with the status of what failed before
      * it; at once where the event was never recorded. */
     int (*event_wait)(struct ls_event *event, struct ls_error *error);
+    /* What is given to the stream from now on begins when the event's place, as it is now, is
+     * reached; the host does not wait. By the thread that uses the stream, which the event may not
+     * be of. */
+    int (*follow)(struct ls_stream *stream, struct ls_event *event, struct ls_error *error);
 };
 
 /* Recordings: work that a host names once and gives to streams many times, with less of its own

@@ -106,6 +106,8 @@ void ls_audit_bench_compute(struct ls_pass *pass, struct ls_audit_bench *benches
     ls_exchange_context(pass->exchange, worker, unit, bench->rows.device, &run.context);
     run.inputs = bench->inputs;
     run.context.partials = bench->record;
+    run.record = NULL; /* it is waited for */
+    run.copying = (struct ls_copying){NULL, NULL};
     run.context.accumulator = NULL; /* nothing of it is added, or kept */
     run.factors = NULL;
     run.rows.keep = false;

@@ -111,8 +111,13 @@ static int binding_find_waits(struct ls_net_plan *plan, const struct ls_store *s
 int ls_binding_begin(const struct ls_net_plan *plan, int slot, void *const *inputs,
                      struct ls_stream *stream, struct ls_error *error)
 {
-    return ls_staging_begin(&plan->bindings[slot].staging, plan->plan->graph, inputs, stream,
-                            error);
+    return ls_staging_begin(&plan->bindings[slot].staging, plan->plan->graph, inputs,
+                            &(struct ls_copying){NULL, NULL}, stream, error);
+}
+
+int ls_binding_buffers(int slots, int workers)
+{
+    return slots > workers ? 1 : LS_STAGING_BUFFERS;
 }
 
 int ls_binding_bind(struct ls_net_plan *plan, const struct ls_store *store,
@@ -137,8 +142,9 @@ int ls_binding_bind(struct ls_net_plan *plan, const struct ls_store *store,
         plan->bindings[i].stashed = plan->plan->stashed_bytes > 0 ? slots->stashed[i] : NULL;
         status = binding_bind_slot(plan, &to, &plan->bindings[i], error);
         if (status == 0)
-            status = ls_staging_create(&plan->bindings[i].staging, plan->plan->device->memory,
-                                       plan->plan->graph, error);
+            status =
+                ls_staging_create(&plan->bindings[i].staging, plan->plan->device, plan->plan->graph,
+                                  ls_binding_buffers(slots->count, slots->workers), error);
         if (status != 0) {
             ls_binding_unbind(plan); /* leave it unbound on failure */
             return status;
@@ -252,6 +258,7 @@ const void *ls_binding_value(const struct ls_net_plan *plan, int slot, const str
 struct run {
     const struct ls_net_plan *plan;
     const struct ls_binding *binding;
+    int slot;
     const struct ls_run *what;
     void *const *inputs;        /* where the device finds them */
     struct ls_context *context; /* what kernels see */
@@ -527,30 +534,57 @@ static int binding_run_segment(const struct run *run, int segment)
                            &steps, run->context->error);
 }
 
-int ls_binding_run(const struct ls_net_plan *plan, int slot, int segment, const struct ls_run *what,
-                   struct ls_error *error)
+/* Gives a segment to the stream of its context. */
+static int binding_give_segment(const struct run *run, int segment)
+{
+    struct ls_staging *staging = &run->plan->bindings[run->slot].staging;
+    const struct ls_graph *graph = run->plan->plan->graph;
+    struct ls_context *context = run->context;
+    LS_TRY(ls_staging_tell(staging, graph, context));
+    LS_TRY(binding_run_segment(run, segment));
+    return ls_staging_note_read(staging, context->stream, context->error);
+}
+
+/* The same, from the micro-batch's beginning on. `record`: where the host wants what was measured;
+ * NULL: it does not. */
+static int binding_give_to_stream(const struct ls_net_plan *plan, int slot, int segment,
+                                  const struct ls_run *what, double *record, struct ls_error *error)
 {
     const struct ls_binding *binding = &plan->bindings[slot];
-    const struct ls_staging *staging = &binding->staging;
+    struct ls_staging *staging = &plan->bindings[slot].staging;
     const struct ls_graph *graph = plan->plan->graph;
     struct ls_context context = what->context;
-    struct run run = {.plan = plan,
-                      .binding = binding,
-                      .what = what,
-                      .inputs = staging->inputs != NULL ? staging->inputs : what->inputs,
-                      .context = &context};
     context.error = error;
-    if (staging->record != NULL)
+    if (staging->device != NULL)
         context.partials = staging->record;
     context.lists = context.partials + graph->record_size;
     if (segment <= 0) /* the micro-batch begins */
-        LS_TRY(ls_staging_begin(staging, graph, what->inputs, context.stream, error));
-    int status = ls_staging_tell(staging, graph, &context);
-    if (status == 0)
-        status = binding_run_segment(&run, segment);
-    if (status == 0)
-        status =
-            ls_staging_read_record(staging, graph, what->context.partials, context.stream, error);
-    int left = plan->plan->device->streams->wait(context.stream, error);
+        LS_TRY(
+            ls_staging_begin(staging, graph, what->inputs, &what->copying, context.stream, error));
+    const struct run run = {.plan = plan,
+                            .binding = binding,
+                            .slot = slot,
+                            .what = what,
+                            .inputs = staging->device != NULL ? staging->inputs : what->inputs,
+                            .context = &context};
+    LS_TRY(binding_give_segment(&run, segment));
+    if (staging->device == NULL)
+        return 0;
+    return record != NULL
+               ? ls_staging_read_record(staging, graph, record, context.stream, error)
+               : ls_staging_copy_record(staging, graph, what->record, context.stream, error);
+}
+
+int ls_binding_give(const struct ls_net_plan *plan, int slot, int segment,
+                    const struct ls_run *what, struct ls_error *error)
+{
+    return binding_give_to_stream(plan, slot, segment, what, NULL, error);
+}
+
+int ls_binding_run(const struct ls_net_plan *plan, int slot, int segment, const struct ls_run *what,
+                   struct ls_error *error)
+{
+    int status = binding_give_to_stream(plan, slot, segment, what, what->context.partials, error);
+    int left = plan->plan->device->streams->wait(what->context.stream, error);
     return status != 0 ? status : left;
 }

@@ -25,6 +25,8 @@ enum { LS_RUN_BEFORE = -2, LS_RUN_ALL = -1 };
  * for segments up to the first. Nothing to do where the device works in the host's memory. */
 int ls_binding_begin(const struct ls_net_plan *plan, int slot, void *const *inputs,
                      struct ls_stream *stream, struct ls_error *error);
+/* How many micro-batches' inputs a slot has at a time: one where there are slots enough. */
+int ls_binding_buffers(int slots, int workers);
 /* Is told of the ops that hand something over, a part of a gradient (ACCUMULATE and RECORD) or a
  * state (KEEP): before it runs (or in place of that), what it takes, in the device's memory;
  * afterwards, that it was given to the stream. Either may be NULL. A status other than 0 ends the
@@ -55,7 +57,9 @@ struct ls_sample_rows {
 /* A micro-batch that runs. */
 struct ls_run {
     void *const *inputs; /* a pointer by graph input, in the host's memory */
+    struct ls_copying copying;
     struct ls_context context;
+    double *record; /* in the device's memory: where ls_binding_give leaves what was measured */
     struct ls_factors *factors; /* where RECORD ops write; NULL: these do not run. Likewise
                                    ACCUMULATE ops without an accumulator in `context` */
     struct ls_sample_rows rows;
@@ -68,6 +72,11 @@ struct ls_run {
  * Fails where a kernel does, naming the layer. */
 int ls_binding_run(const struct ls_net_plan *plan, int slot, int segment, const struct ls_run *run,
                    struct ls_error *error);
+
+/* The same, but what is given to the stream may not be over when it returns, unless the device's
+ * memory is the host's: nothing waits. Inputs must stay as they are until `copying.over`. */
+int ls_binding_give(const struct ls_net_plan *plan, int slot, int segment, const struct ls_run *run,
+                    struct ls_error *error);
 
 /* Pointers to the inputs of a step in a slot, its outputs behind them; `inputs` as in struct
  * ls_run, NULL: those that lie there are not asked for. */

@@ -324,9 +324,9 @@ int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_comm *comm, s
 /* ---- Merging --------------------------------------------------------------------------------- */
 
 /* Merges channels [begin, end) of group `group` (over the update). */
-static int exchange_merge_group(const struct ls_exchange *exchange, int worker, int sync,
-                                size_t group, int64_t begin, int64_t end, float *merged,
-                                struct ls_error *error)
+static int exchange_merge_group(const struct ls_exchange *exchange, struct ls_stream *stream,
+                                int worker, int sync, size_t group, int64_t begin, int64_t end,
+                                float *merged, struct ls_error *error)
 {
     const struct ls_members *members = &exchange->members[exchange->graph->syncs[sync].grouping];
     const struct ls_member *member = members->member + members->start[group];
@@ -342,12 +342,12 @@ static int exchange_merge_group(const struct ls_exchange *exchange, int worker, 
                 rows[own++] = rows[i];
         count = own > 0 ? own : count;
     }
-    return exchange->device->merge(NULL, &exchange->graph->syncs[sync], rows, (int)count, begin,
+    return exchange->device->merge(stream, &exchange->graph->syncs[sync], rows, (int)count, begin,
                                    end, merged, error);
 }
 
-int ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size_t end, int worker,
-                      struct ls_error *error)
+int ls_exchange_merge(struct ls_exchange *exchange, struct ls_stream *stream, int sync,
+                      size_t begin, size_t end, int worker, struct ls_error *error)
 {
     const struct ls_sync *what = &exchange->graph->syncs[sync];
     const struct ls_members *members = &exchange->members[what->grouping];
@@ -365,7 +365,7 @@ int ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size
     while (item < stop) { /* as many channels of one group as are this worker's */
         int64_t group = item / blocks, block = item % blocks;
         int64_t until = block + (stop - item) < blocks ? block + (stop - item) : blocks;
-        LS_TRY(exchange_merge_group(exchange, worker, sync, first + (size_t)group,
+        LS_TRY(exchange_merge_group(exchange, stream, worker, sync, first + (size_t)group,
                                     block * LS_SYNC_BLOCK, until * LS_SYNC_BLOCK,
                                     merged + ((int64_t)first + group) * ls_sync_merged(what),
                                     error));
@@ -405,5 +405,6 @@ int ls_exchange_group(const struct ls_exchange *exchange, int sync, size_t group
         *count += ((const double *)
                        exchange->rows.host)[exchange_place_of(exchange, sync, &members->member[i]) +
                                             2 * (size_t)ls_sync_padded(what)];
-    return exchange_merge_group(exchange, 0, sync, group, 0, ls_sync_padded(what), merged, error);
+    return exchange_merge_group(exchange, NULL, 0, sync, group, 0, ls_sync_padded(what), merged,
+                                error);
 }

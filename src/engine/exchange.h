@@ -89,9 +89,10 @@ uint64_t ls_exchange_hash(const struct ls_exchange *exchange, int sync, size_t u
                           const double *rows);
 
 /* A worker's share of merging a sync point over the batch whose units are [begin, end). Between two
- * barriers. */
-int ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size_t end, int worker,
-                      struct ls_error *error);
+ * barriers; or, for one worker alone, in the order of its stream (NULL: it is over when the
+ * function returns). */
+int ls_exchange_merge(struct ls_exchange *exchange, struct ls_stream *stream, int sync,
+                      size_t begin, size_t end, int worker, struct ls_error *error);
 /* Shares what the units [begin, end) of a batch left at a sync point with the other ranks of the
  * job; owner[i] is the rank of unit i. By one thread, before the merging. */
 int ls_exchange_share(struct ls_exchange *exchange, struct ls_comm *comm, int sync, size_t begin,

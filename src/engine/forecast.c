@@ -5,6 +5,7 @@
  * by the number of primitives, as measured with oneDNN.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/binding.h"
 #include "engine/forecast.h"
 
 #include "base/memory.h"
@@ -14,6 +15,7 @@
 #include "engine/pass.h"
 #include "engine/plans.h"
 #include "engine/rankings.h"
+#include "engine/records.h"
 #include "engine/room.h"
 #include "engine/rows.h"
 #include "engine/sample_states.h"
@@ -137,7 +139,8 @@ static void forecast_add_pass(const struct ls_net *net, int workers, struct ls_f
     size_t records =
         units * sizeof(double) *
         ((size_t)ls_net_graph(net)->record_size + ls_pass_list_size(net) + ls_pass_read_size(net));
-    forecast->statistics += records + forecast_sync_bytes(net, batches, workers) +
+    forecast->statistics += records + ls_records_bytes(net) +
+                            forecast_sync_bytes(net, batches, workers) +
                             ls_rankings_bytes(ls_net_graph(net), net->batching.samples);
 }
 
@@ -156,7 +159,8 @@ static int forecast_add_plans(struct ls_net *net, int workers, struct ls_forecas
                 forecast->programs += PRIMITIVE + CODE;
         *gathered = ls_room_larger(*gathered, ls_plan_gathered_bytes(plan) * (size_t)slots);
         if (forecast->apart)
-            forecast->staging += ls_staging_bytes(plan->graph) * (size_t)bound;
+            forecast->staging +=
+                ls_staging_bytes(plan->graph, ls_binding_buffers(bound, workers)) * (size_t)bound;
     }
     return 0;
 }

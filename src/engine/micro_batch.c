@@ -9,6 +9,7 @@
 #include "engine/binding.h"
 #include "engine/profiler.h"
 #include "engine/read.h"
+#include "engine/records.h"
 #include "engine/reducer.h"
 #include "transport/comm.h"
 #ifdef LS_FAULTY_CORE
@@ -45,6 +46,42 @@ void ls_micro_batch_release(struct ls_pass *pass, int worker, size_t unit)
     ls_prefetcher_release(pass->prefetcher, pass->items[unit]);
     pass->items[unit] = NULL;
     pass->engine->micro_batches[worker]++;
+}
+
+void ls_micro_batch_let_go(struct ls_pass *pass, int worker, size_t unit)
+{
+    struct ls_feed *feed = pass->engine->feeds != NULL ? &pass->engine->feeds[worker] : NULL;
+    const struct ls_prefetch_item *item = pass->items[unit];
+    struct ls_error *error = ls_worker_error();
+    if (feed == NULL || item == NULL) {
+        ls_micro_batch_release(pass, worker, unit);
+        return;
+    }
+    if (pass->units[unit].broken) { /* its event may not have been recorded */
+        (void)ls_feed_empty(feed, pass->prefetcher, error);
+        ls_micro_batch_release(pass, worker, unit);
+        return;
+    }
+    pass->items[unit] = NULL;
+    pass->engine->micro_batches[worker]++;
+    if (ls_feed_hold(feed, pass->prefetcher, item, error) != 0)
+        ls_pass_note_broken(pass, unit, error);
+}
+
+void ls_micro_batch_wait(struct ls_pass *pass, int worker)
+{
+    if (pass->engine->feeds == NULL)
+        return;
+    struct ls_feed *feed = &pass->engine->feeds[worker];
+    const struct ls_device_streams *streams = pass->engine->device->streams;
+    struct ls_error *error = ls_worker_error();
+    const size_t unit = feed->unit;
+    feed->unit = SIZE_MAX;
+    if (streams->wait(pass->engine->streams[worker], error) != 0 && unit != SIZE_MAX)
+        ls_pass_note_broken(pass, unit, error);
+    error = ls_worker_error();
+    if (ls_feed_empty(feed, pass->prefetcher, error) != 0 && unit != SIZE_MAX)
+        ls_pass_note_broken(pass, unit, error);
 }
 
 int ls_micro_batch_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, size_t which,
@@ -121,6 +158,10 @@ struct ls_run ls_micro_batch_prepare(struct ls_pass *pass, int worker, size_t un
     if (LS_MUTANT(ORDINAL))
         run.context.first_ordinal -= micro_batch_beginning(pass);
     ls_exchange_context(pass->exchange, worker, unit, NULL, &run.context);
+    if (engine->feeds != NULL) {
+        run.copying = ls_feed_copying(&engine->feeds[worker]);
+        run.record = ls_records_place(pass, unit);
+    }
     return run;
 }
 
@@ -136,7 +177,8 @@ int ls_micro_batch_compute(const struct ls_pass *pass, const struct ls_net_plan 
 #else
     (void)pass;
     uint64_t start = ls_timeline_start();
-    int status = ls_binding_run(plan, slot, segment, run, error);
+    int status = run->record != NULL ? ls_binding_give(plan, slot, segment, run, error)
+                                     : ls_binding_run(plan, slot, segment, run, error);
     ls_timeline_add(LS_TIMELINE_MICRO_BATCH, NULL, (uint32_t)run->context.micro_batch, start);
     return status;
 #endif

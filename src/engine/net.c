@@ -1,6 +1,7 @@
 /* Opening nets: batches, groups of samples, inputs. See engine/net.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/net.h"
+#include "engine/feed.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -316,15 +317,19 @@ size_t ls_net_input_bytes(const struct ls_net *net, int input)
 static struct ls_prefetcher_options net_prefetcher_options(const struct ls_net *net,
                                                            int64_t updates_end)
 {
-    return (struct ls_prefetcher_options){.datasets = net->datasets,
-                                          .dataset_count = net->dataset_count,
-                                          .inputs = (const int(*)[2])net->inputs,
-                                          .input_count = net->input_count,
-                                          .runs = net->runs,
-                                          .rounded = net->rounded,
-                                          .batching = net->batching,
-                                          .share = net->options.share,
-                                          .updates_end = updates_end};
+    const struct ls_device_memory *memory = net->options.device->memory;
+    return (struct ls_prefetcher_options){
+        .datasets = net->datasets,
+        .dataset_count = net->dataset_count,
+        .inputs = (const int(*)[2])net->inputs,
+        .input_count = net->input_count,
+        .runs = net->runs,
+        .rounded = net->rounded,
+        .batching = net->batching,
+        .share = net->options.share,
+        .held = memory->host_memory ? 0 : net->options.workers * LS_FEED_HELD,
+        .pinning = memory->pinning,
+        .updates_end = updates_end};
 }
 
 int ls_net_prefetcher(const struct ls_net *net, int64_t updates_end,

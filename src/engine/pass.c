@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "engine/labels.h"
 #include "engine/plans.h"
+#include "engine/records.h"
 #include "transport/comm.h"
 
 enum {
@@ -61,6 +62,7 @@ static int pass_create(struct ls_pass *pass, struct ls_error *error)
         pass->waves == NULL || pass->records == NULL || pass->total == NULL ||
         pass->normalizers == NULL)
         return ls_fail_memory(error, "a pass");
+    LS_TRY(ls_records_create(pass, error));
     return ls_scheduler_create(&pass->scheduler, pass->engine->comm->rank, pass->engine->workers,
                                units, error);
 }
@@ -97,6 +99,7 @@ void ls_pass_free(struct ls_pass *pass)
     ls_free(pass->owners);
     ls_free(pass->waves);
     ls_free(pass->records);
+    ls_records_free(pass);
     ls_free(pass->total);
     ls_free(pass->normalizers);
     ls_free(pass);
@@ -193,7 +196,7 @@ void ls_pass_begin(struct ls_pass *pass, struct ls_prefetcher *prefetcher, bool 
     pass->failed_unit = pass->bad_unit = pass->broken_unit = SIZE_MAX;
     for (size_t unit = 0; unit < pass->unit_count; unit++) {
         pass->owners[unit] = pass->units[unit].rank;
-        pass->units[unit].broken = false;
+        pass->units[unit].broken = pass->units[unit].kept = false;
     }
     pass->scheduler.queue = pass->engine->work_queue;
     ls_scheduler_begin(&pass->scheduler, pass->units, pass->unit_count);

@@ -25,6 +25,10 @@ struct ls_pass {
     size_t unit_count, unit_capacity;
     struct ls_wave *waves; /* one a batch, or one of all where labels are counted on the way */
     size_t wave_count;
+    /* By unit: its record and its lists, in the device's memory, and as they are read; NULL: that
+     * is the host's. */
+    double *records_there;
+    struct ls_pinned records_read;
     double *records; /* by unit: its record, its lists, what was read for it (engine/read.c) */
     /* Doubles of a record, of the lists behind it, and of all for a unit. */
     size_t record_size, list_size, record_stride;

@@ -23,6 +23,7 @@
 #include "engine/plans.h"
 #include "engine/profiler.h"
 #include "engine/read.h"
+#include "engine/records.h"
 #include "engine/reducer.h"
 #include "engine/work_queue.h"
 #include "transport/comm.h"
@@ -55,6 +56,9 @@ static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, in
         return; /* workers lose a micro-batch now and then */
     struct ls_error *error = ls_worker_error();
     struct ls_unit *what = &pass->units[unit];
+    if (pass->engine->feeds != NULL && pass->engine->feeds[worker].unit == SIZE_MAX)
+        pass->engine->feeds[worker].unit = unit;
+    what->kept = run.record != NULL;
     if (!what->broken &&
         ls_micro_batch_compute(pass, what->plan, slot, segment, &run, error) != 0) {
         what->broken = true;
@@ -73,8 +77,9 @@ static void run_freely(void *argument, int worker)
     while ((unit = ls_scheduler_take(&pass->scheduler)) != SIZE_MAX) {
         if (ls_micro_batch_take(pass, worker, unit))
             run_unit(pass, worker, unit, worker, LS_RUN_ALL);
-        ls_micro_batch_release(pass, worker, unit);
+        ls_micro_batch_let_go(pass, worker, unit);
     }
+    ls_micro_batch_wait(pass, worker);
 }
 
 /* ---- Rounds of the work queue ---------------------------------------------------------------- */
@@ -147,8 +152,9 @@ static void run_by_queue(void *argument, int worker)
     size_t unit;
     while ((unit = run_take_granted(pass, worker)) != SIZE_MAX) {
         run_unit(pass, worker, unit, worker, LS_RUN_ALL);
-        ls_micro_batch_release(pass, worker, unit);
+        ls_micro_batch_let_go(pass, worker, unit);
     }
+    ls_micro_batch_wait(pass, worker);
 }
 
 /* All units in one round. But where products may be gathered, a round for each batch: whether that
@@ -168,6 +174,31 @@ static void run_rounds(struct ls_pass *pass)
 }
 
 /* ---- Waves ----------------------------------------------------------------------------------- */
+
+/* Whether all that meets at a sync point is in one stream of a device, whose order is enough. */
+static bool run_is_one_stream(const struct ls_pass *pass, int sync)
+{
+    return pass->engine->feeds != NULL && pass->engine->workers == 1 &&
+           pass->engine->comm->size == 1 &&
+           ls_net_graph(pass->net)->syncs[sync].kind != LS_SYNC_COUNT;
+}
+
+/* Waits for what a worker has given to its stream, and brings the host what it needs of that. */
+static void run_await_segment(struct ls_pass *pass, const struct ls_wave *wave, int sync,
+                              int worker)
+{
+    const bool counts = ls_net_graph(pass->net)->syncs[sync].kind == LS_SYNC_COUNT;
+    if (pass->engine->feeds == NULL || run_is_one_stream(pass, sync))
+        return;
+    ls_micro_batch_wait(pass, worker);
+    for (size_t unit = ls_scheduler_next(&pass->scheduler, wave, wave->begin, worker);
+         counts && unit < wave->end;
+         unit = ls_scheduler_next(&pass->scheduler, wave, unit + 1, worker)) {
+        struct ls_error *error = ls_worker_error();
+        if (ls_records_fetch_unit(pass, unit, error) != 0)
+            ls_pass_note_broken(pass, unit, error);
+    }
+}
 
 /* Exchanges the partial results of a sync point with the other ranks. */
 static void run_share(struct ls_pass *pass, const struct ls_wave *wave, int sync)
@@ -190,7 +221,10 @@ static void run_merge(struct ls_pass *pass, const struct ls_wave *wave, int sync
     uint64_t start = ls_profiler_start(profiler);
     if (ls_net_graph(pass->net)->syncs[sync].kind != LS_SYNC_COUNT) {
         struct ls_error *error = ls_worker_error();
-        if (ls_exchange_merge(pass->exchange, sync, wave->begin, wave->end, worker, error) != 0)
+        struct ls_stream *stream =
+            run_is_one_stream(pass, sync) ? pass->engine->streams[worker] : NULL;
+        if (ls_exchange_merge(pass->exchange, stream, sync, wave->begin, wave->end, worker,
+                              error) != 0)
             ls_pass_note_broken(pass, wave->begin, error);
     } else if (worker == 0) {
         ls_normalizers_merge_count(pass, sync);
@@ -206,6 +240,7 @@ static bool run_meet(struct ls_pass *pass, const struct ls_wave *wave, int segme
     struct ls_thread_pool *pool = pass->engine->pool;
     const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
     int sync = plan->steps[plan->segment[segment + 1] - 1].prepared.op->attr.sync;
+    run_await_segment(pass, wave, sync, worker);
     ls_thread_pool_barrier(pool);
     if (pass->engine->comm->size > 1) { /* else one barrier does */
         if (worker == 0)
@@ -312,6 +347,7 @@ static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worke
         run_segment(pass, wave, LS_RUN_ALL, worker);
     else if (done)
         done = run_segments(pass, wave, worker);
+    ls_micro_batch_wait(pass, worker);
     for (size_t unit = ls_scheduler_next(&pass->scheduler, wave, wave->begin, worker);
          unit < wave->end; unit = ls_scheduler_next(&pass->scheduler, wave, unit + 1, worker))
         ls_micro_batch_release(pass, worker, unit);
@@ -335,4 +371,7 @@ void ls_run_pass(struct ls_pass *pass)
         ls_thread_pool_run(pass->engine->pool, together ? run_waves : run_freely, pass);
     else
         run_rounds(pass);
+    struct ls_error *error = ls_worker_error();
+    if (ls_records_fetch(pass, error) != 0)
+        ls_pass_note_broken(pass, 0, error);
 }

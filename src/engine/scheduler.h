@@ -34,6 +34,7 @@ struct ls_unit {
     int rank;    /* of the job: whose it is where they are partitioned */
     int slot;    /* of this rank's units of the wave, its number; -1: another rank's */
     bool broken; /* a kernel failed: no later step of it runs */
+    bool kept;   /* this rank's device keeps its record (engine/records.h) */
 };
 
 /* Micro-batches that go through the net together, where they exchange partial results. */

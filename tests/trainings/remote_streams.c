@@ -161,6 +161,13 @@ static int event_wait(struct ls_event *public, struct ls_error *error)
     return 0;
 }
 
+/* Work that is not late is done at once: the host waits. */
+static int follow(struct ls_stream *stream, struct ls_event *event, struct ls_error *error)
+{
+    (void)stream;
+    return event_wait(event, error);
+}
+
 const struct ls_device_streams remote_streams = {
     .create = stream_create,
     .free = stream_free,
@@ -169,4 +176,5 @@ const struct ls_device_streams remote_streams = {
     .event_free = event_free,
     .event_record = event_record,
     .event_wait = event_wait,
+    .follow = follow,
 };

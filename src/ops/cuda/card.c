@@ -193,6 +193,13 @@ static int event_wait(struct ls_event *event, struct ls_error *error)
     return ls_card_check(cudaEventSynchronize((cudaEvent_t)(void *)event), "do its work", error);
 }
 
+static int follow(struct ls_stream *stream, struct ls_event *event, struct ls_error *error)
+{
+    return ls_card_check(
+        cudaStreamWaitEvent((cudaStream_t)(void *)stream, (cudaEvent_t)(void *)event, 0),
+        "have a stream follow another", error);
+}
+
 const struct ls_device_streams ls_card_streams = {
     .create = stream_create,
     .free = stream_free,
@@ -201,6 +208,7 @@ const struct ls_device_streams ls_card_streams = {
     .event_free = event_free,
     .event_record = event_record,
     .event_wait = event_wait,
+    .follow = follow,
 };
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -312,6 +320,23 @@ static int memory_hash(const void *memory, size_t bytes, uint64_t seed, uint64_t
     return status;
 }
 
+static void *pinned_create(size_t bytes)
+{
+    void *memory = NULL;
+    if (ls_card_enter(NULL) != 0 || cudaMallocHost(&memory, bytes) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return NULL;
+    }
+    return memory;
+}
+
+static void pinned_free(void *memory)
+{
+    (void)cudaFreeHost(memory);
+}
+
+static const struct ls_pinning pinning = {.create = pinned_create, .free = pinned_free};
+
 const struct ls_device_memory ls_card_memory = {
     .create = memory_create,
     .free = memory_free,
@@ -320,6 +345,7 @@ const struct ls_device_memory ls_card_memory = {
     .read = memory_read,
     .copy = memory_copy,
     .zero = memory_zero,
+    .pinning = &pinning,
     .swap = memory_swap,
     .hash = memory_hash,
 };

@@ -90,9 +90,10 @@ static struct ls_cuda_merging merge_of(const struct ls_sync *sync, int count, in
                                     .end = end};
 }
 
-/* Of more rows than a launch takes addresses of. */
-static int merge_many(const struct ls_sync *sync, const double *const *rows, int count,
-                      int64_t begin, int64_t end, float *merged, struct ls_error *error)
+/* Of more rows than a launch takes addresses of: what is in the stream is waited for. */
+static int merge_many(struct ls_stream *stream, const struct ls_sync *sync,
+                      const double *const *rows, int count, int64_t begin, int64_t end,
+                      float *merged, struct ls_error *error)
 {
     struct ls_cuda_merging of = merge_of(sync, count, begin, end);
     const size_t bytes = (size_t)count * sizeof *rows;
@@ -100,7 +101,9 @@ static int merge_many(const struct ls_sync *sync, const double *const *rows, int
     if (addresses == NULL)
         return LOCKSTEP_RESOURCE;
     of.many = addresses;
-    int status = ls_card_memory.write(NULL, addresses, rows, bytes, error);
+    int status = stream != NULL ? ls_card_streams.wait(stream, error) : 0;
+    if (status == 0)
+        status = ls_card_memory.write(NULL, addresses, rows, bytes, error);
     if (status == 0)
         status = ls_card_finish(ls_cuda_merge(ls_card_own_stream(NULL), &of, merged),
                                 "merge statistics", error);
@@ -115,7 +118,7 @@ int ls_card_merge(struct ls_stream *stream, const struct ls_sync *sync, const do
     if (sync->kind == LS_SYNC_COUNT || count < 1)
         return 0;
     if (count > LS_CUDA_ROWS)
-        return merge_many(sync, rows, count, begin, end, merged, error);
+        return merge_many(stream, sync, rows, count, begin, end, merged, error);
     struct ls_cuda_merging of = merge_of(sync, count, begin, end);
     cudaStream_t in = ls_card_stream(stream, error);
     if (in == NULL)

@@ -47,6 +47,8 @@ int current_card();
 /* Gives work to a stream, or to the graph that it captures. */
 cudaError_t give(cudaStream_t stream, const char *name, std::function<cudaError_t()> run,
                  std::shared_ptr<mark> after = nullptr);
+/* Whether what is given to a stream becomes part of a graph. */
+bool is_captured(cudaStream_t stream);
 /* Carries out work until `enough` says so. */
 cudaError_t go_until(const char *who, const std::function<bool()> &enough);
 

@@ -218,6 +218,17 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
     return cudaSuccess;
 }
 
+/* FNV-1a. */
+static uint64_t hash_bytes(const void *at, size_t bytes)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ ((const unsigned char *)at)[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* Bytes of the host must be those of the call when they are copied, and what is copied to the host
+ * is not there before. A graph copies what there is when it is launched. */
 cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t bytes,
                             enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -232,7 +243,13 @@ cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t bytes,
         check_on_card("cudaMemcpyAsync", source, bytes);
     else
         check_on_host("cudaMemcpyAsync", source, bytes);
+    const bool captured = is_captured(stream), from_host = kind == cudaMemcpyHostToDevice;
+    const uint64_t hash = from_host && !captured ? hash_bytes(source, bytes) : 0;
+    if (kind == cudaMemcpyDeviceToHost && !captured)
+        std::memset(target, FRESH_BYTE, bytes);
     return give(stream, "a copy", [=]() {
+        if (from_host && !captured && hash_bytes(source, bytes) != hash)
+            stop("a copy of %zu bytes of the host, which changed before it was made", bytes);
         if (kind != cudaMemcpyDeviceToHost)
             check_on_card("a copy", target, bytes);
         if (kind != cudaMemcpyHostToDevice)

@@ -125,6 +125,11 @@ cudaError_t give(cudaStream_t stream, const char *name, std::function<cudaError_
     return cudaSuccess;
 }
 
+bool is_captured(cudaStream_t stream)
+{
+    return check("a copy", stream)->captures != nullptr;
+}
+
 static bool may_go_on(cudaStream_t stream)
 {
     return !stream->queue.empty() &&

@@ -84,11 +84,11 @@ static void inputs_are_aligned_and_grow(void **state)
     open_ring(&ring, 1, 256);
     struct ls_ring_buffer *buffer = ring.buffers[0];
     const unsigned char *before = buffer->memory;
-    assert_int_equal(ls_ring_fit(buffer, (size_t[]){65, 128}, 2, NULL), 0);
+    assert_int_equal(ls_ring_fit(&ring, buffer, (size_t[]){65, 128}, 2, NULL), 0);
     assert_ptr_equal(buffer->memory, before);
     assert_ptr_equal(buffer->item.input[0], before);
     assert_ptr_equal(buffer->item.input[1], before + 128);
-    assert_int_equal(ls_ring_fit(buffer, (size_t[]){1000, 1}, 2, NULL), 0);
+    assert_int_equal(ls_ring_fit(&ring, buffer, (size_t[]){1000, 1}, 2, NULL), 0);
     assert_int_equal(buffer->capacity, 1024 + 64);
     assert_int_equal((uintptr_t)buffer->item.input[1] % 64, 0);
     ls_ring_give_back(&ring);
@@ -109,7 +109,7 @@ static void memory_can_be_shared(void **state)
     for (int i = 0; i < 3; i++)
         assert_ptr_equal(ring.buffers[i]->memory, room + 128 * i);
     assert_int_equal(ring.buffers[3]->capacity, 64);
-    assert_int_equal(ls_ring_fit(ring.buffers[1], (size_t[]){128, 1}, 2, NULL), 0);
+    assert_int_equal(ls_ring_fit(&ring, ring.buffers[1], (size_t[]){128, 1}, 2, NULL), 0);
     assert_false(ring.buffers[1]->shared);
     ls_ring_give_back(&ring);
     assert_null(ring.buffers[1]->memory);
