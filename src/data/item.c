@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "data/reader.h"
 #include "data/record.h"
+#include "data/resident.h"
 #include "data/samples.h"
 
 int ls_item_layout_init(const struct ls_prefetcher_options *options, struct ls_item_layout *layout,
@@ -20,8 +21,9 @@ int ls_item_layout_init(const struct ls_prefetcher_options *options, struct ls_i
     layout->inputs = ls_alloc(inputs, sizeof *layout->inputs);
     layout->runs = ls_alloc(inputs, sizeof *layout->runs);
     layout->rounded = ls_alloc(inputs, sizeof *layout->rounded);
+    layout->hashes = ls_alloc(datasets, sizeof *layout->hashes);
     if (layout->datasets == NULL || layout->inputs == NULL || layout->runs == NULL ||
-        layout->rounded == NULL)
+        layout->rounded == NULL || layout->hashes == NULL)
         return ls_fail_memory(error, "a prefetcher of data");
     for (size_t i = 0; i < inputs; i++) {
         int dataset = options->inputs[i][0], tensor = options->inputs[i][1];
@@ -35,6 +37,7 @@ int ls_item_layout_init(const struct ls_prefetcher_options *options, struct ls_i
     }
     for (size_t i = 0; i < datasets; i++) {
         layout->datasets[i] = options->datasets[i];
+        layout->hashes[i] = options->hashes != NULL ? options->hashes[i] : NULL;
         if (ls_dataset_varies(layout->datasets[i]) && layout->batching.size_of == NULL)
             return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                            "samples vary in size, and the source reports no sizes");
@@ -48,13 +51,21 @@ void ls_item_layout_free(struct ls_item_layout *layout)
     ls_free(layout->inputs);
     ls_free(layout->runs);
     ls_free(layout->rounded);
+    ls_free((void *)layout->hashes);
     *layout = (struct ls_item_layout){0};
+}
+
+static bool item_has_tickets(const struct ls_item_layout *layout, int dataset)
+{
+    return layout->hashes[dataset] != NULL;
 }
 
 /* Bytes of a sample in an input; `shape` is that of an item. */
 static size_t sample_bytes(const struct ls_item_layout *layout, int input, const int64_t shape[3])
 {
     const struct ls_dataset *dataset = layout->datasets[layout->inputs[input][0]];
+    if (item_has_tickets(layout, layout->inputs[input][0]))
+        return sizeof(struct ls_sample_ticket);
     if (!ls_dataset_varies(dataset))
         shape = ls_dataset_shape(dataset);
     const size_t bytes = ls_dataset_tensor_bytes(dataset, layout->inputs[input][1], shape);
@@ -66,7 +77,7 @@ size_t ls_item_rounded_bytes(const struct ls_item_layout *layout)
     size_t bytes = 0;
     for (int i = 0; i < layout->input_count; i++) {
         const struct ls_dataset *dataset = layout->datasets[layout->inputs[i][0]];
-        if (layout->rounded[i])
+        if (layout->rounded[i] && !item_has_tickets(layout, layout->inputs[i][0]))
             bytes += 2 * sample_bytes(layout, i, ls_dataset_largest_shape(dataset));
     }
     return bytes;
@@ -150,10 +161,41 @@ static int decode_dataset(const struct ls_item_layout *layout, struct ls_reader 
     return 0;
 }
 
+/* As decode_dataset, for records that lie in a device's memory. */
+static void write_tickets(const struct ls_item_layout *layout, struct ls_reader *reader,
+                          int dataset, const struct ls_prefetch_item *item)
+{
+    struct ls_digests *digests = &item->digests[dataset];
+    const int64_t size = ls_dataset_size(layout->datasets[dataset]);
+    const struct ls_batch samples = {item->ordinal, item->samples};
+    struct ls_batch its;
+    int64_t left_out = ls_batching_of(&layout->batching, dataset, &samples, &its);
+    const int64_t begin = its.ordinal, end = begin + its.count, all = end + left_out;
+    bool wanted = false;
+    for (int i = 0; i < layout->input_count; i++)
+        wanted = wanted || layout->inputs[i][0] == dataset;
+    if (!wanted)
+        return;
+    *digests = (struct ls_digests){0};
+    for (int64_t o = begin; o < all; o++) {
+        struct ls_sample_ticket ticket;
+        int64_t record;
+        ls_reader_ticket(reader, o, &ticket, &record);
+        ls_digests_add(digests, begin, all, size, o, record,
+                       layout->hashes[dataset][ticket.record]);
+        for (int i = 0; o < end && i < layout->input_count; i++)
+            if (layout->inputs[i][0] == dataset)
+                ((struct ls_sample_ticket *)item->input[i])[o - begin] = ticket;
+    }
+}
+
 int ls_item_decode(const struct ls_item_layout *layout, struct ls_reader *const *readers,
                    const struct ls_prefetch_item *item, struct ls_error *error)
 {
     for (int d = 0; d < layout->dataset_count; d++)
-        LS_TRY(decode_dataset(layout, readers[d], d, item, error));
+        if (item_has_tickets(layout, d))
+            write_tickets(layout, readers[d], d, item);
+        else
+            LS_TRY(decode_dataset(layout, readers[d], d, item, error));
     return 0;
 }

@@ -14,6 +14,7 @@ struct ls_item_layout {
     int (*inputs)[2]; /* by input: the data set, and which tensor of its samples */
     size_t *runs;     /* by input: in how many parts a sample lies (struct ls_sample_place) */
     bool *rounded;    /* by input: fp32 that becomes bf16 */
+    const uint64_t **hashes; /* by data set, as in struct ls_prefetcher_options */
     int input_count;
     struct ls_batching batching;
 };

@@ -49,7 +49,7 @@ static int default_threads(const struct ls_item_layout *layout)
 {
     int cores = ls_cpu_count();
     for (int i = 0; i < layout->dataset_count; i++)
-        if (ls_dataset_encoded(layout->datasets[i]))
+        if (layout->hashes[i] == NULL && ls_dataset_encoded(layout->datasets[i]))
             return cores > 32 ? 32 : cores;
     return 1 + cores / 8;
 }

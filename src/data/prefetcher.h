@@ -50,6 +50,10 @@ struct ls_prefetcher_options {
     int input_count;
     /* By input, in how many parts a sample lies (struct ls_sample_place); NULL: in one each. */
     const size_t *runs;
+    /* (optional) By data set: hashes of its records by their places, where these lie in a device's
+     * memory. The inputs of an item are tickets then (ir/sample_recipe.h). NULL: they are samples.
+     */
+    const uint64_t *const *hashes;
     const bool *rounded;         /* by input: fp32 that becomes bf16; NULL: none does */
     struct ls_batching batching; /* with size_of, if a data set's sizes vary */
     /* Only these micro-batches of each batch are decoded, and may be taken. Any of them: those that

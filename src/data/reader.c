@@ -175,16 +175,21 @@ static int read_place(struct ls_reader *reader, int64_t place, uint32_t wanted,
     return ls_bad_records_none(dataset, error);
 }
 
+int ls_reader_place(struct ls_reader *reader, int64_t place, uint32_t wanted,
+                    struct ls_record *record, struct ls_error *error)
+{
+    LS_TRY(read_place(reader, place, wanted, record, error));
+    note_hash(reader, ls_dataset_place(reader->dataset, place), record, wanted);
+    return 0;
+}
+
 int ls_reader_record(struct ls_reader *reader, int64_t ordinal, uint32_t wanted,
                      struct ls_record *record, struct ls_error *error)
 {
     if (ordinal < 0)
         return ls_fail(error, LOCKSTEP_INTERNAL, reader->dataset->name, NULL,
                        "sample %" PRId64 " was asked for", ordinal);
-    int64_t place = place_of(reader, ordinal);
-    LS_TRY(read_place(reader, place, wanted, record, error));
-    note_hash(reader, ls_dataset_place(reader->dataset, place), record, wanted);
-    return 0;
+    return ls_reader_place(reader, place_of(reader, ordinal), wanted, record, error);
 }
 
 int ls_reader_read(struct ls_reader *reader, int64_t ordinal, struct ls_record *record,

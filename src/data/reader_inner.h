@@ -23,5 +23,8 @@ struct ls_reader {
 /* Reads tensors of the record behind an ordinal, as they are in the data. */
 int ls_reader_record(struct ls_reader *reader, int64_t ordinal, uint32_t wanted,
                      struct ls_record *record, struct ls_error *error);
+/* The same at a place of the split. */
+int ls_reader_place(struct ls_reader *reader, int64_t place, uint32_t wanted,
+                    struct ls_record *record, struct ls_error *error);
 
 #endif

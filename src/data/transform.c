@@ -27,12 +27,6 @@ struct window {
     bool reflect;
 };
 
-/* The picture goes on as a mirror image behind its border pixels: -1 is 1, size is size - 2. */
-static int64_t reflected(int64_t i, int64_t size)
-{
-    return i < 0 ? -i : i >= size ? 2 * (size - 1) - i : i;
-}
-
 /* A plane of either type. */
 struct plane {
     const uint8_t *bytes;
@@ -59,7 +53,7 @@ static void load_row(const struct plane *plane, const struct window *w, int64_t 
             memset(out, 0, (size_t)w->columns * sizeof *out);
             return;
         }
-        y = reflected(y, w->height);
+        y = ls_sample_reflected(y, w->height);
     }
     int64_t from = w->left < 0 ? -w->left : 0; /* columns [from, to) lie in the record */
     int64_t to = w->width - w->left < w->columns ? w->width - w->left : w->columns;
@@ -74,9 +68,9 @@ static void load_row(const struct plane *plane, const struct window *w, int64_t 
     if (!w->reflect)
         return;
     for (int64_t x = 0; x < from; x++)
-        load_span(plane, y * w->width + reflected(w->left + x, w->width), 1, out + x);
+        load_span(plane, y * w->width + ls_sample_reflected(w->left + x, w->width), 1, out + x);
     for (int64_t x = to; x < w->columns; x++)
-        load_span(plane, y * w->width + reflected(w->left + x, w->width), 1, out + x);
+        load_span(plane, y * w->width + ls_sample_reflected(w->left + x, w->width), 1, out + x);
 }
 
 /* ---- Numbers ---- */
@@ -91,7 +85,7 @@ static double sum_of(const float *x, int64_t count)
             part[k] += x[i + k];
     for (; i < count; i++)
         part[0] += x[i];
-    return (part[0] + part[1]) + (part[2] + part[3]);
+    return ls_sample_sum(part);
 }
 
 static double squares_around(const float *x, int64_t count, double mean)
@@ -100,10 +94,10 @@ static double squares_around(const float *x, int64_t count, double mean)
     int64_t i = 0;
     for (; i + 4 <= count; i += 4)
         for (int k = 0; k < 4; k++)
-            part[k] += (x[i + k] - mean) * (x[i + k] - mean);
+            part[k] += ls_sample_square(x[i + k], mean);
     for (; i < count; i++)
-        part[0] += (x[i] - mean) * (x[i] - mean);
-    return (part[0] + part[1]) + (part[2] + part[3]);
+        part[0] += ls_sample_square(x[i], mean);
+    return ls_sample_sum(part);
 }
 
 static void standardize(float *x, int64_t count)
@@ -112,9 +106,9 @@ static void standardize(float *x, int64_t count)
     double deviation = sqrt(squares_around(x, count, mean) / (double)count);
     double least = 1 / sqrt((double)count);
     float shift = (float)mean;
-    float factor = (float)(1 / (deviation > least ? deviation : least));
+    float factor = ls_sample_factor(deviation, least);
     for (int64_t i = 0; i < count; i++)
-        x[i] = (x[i] - shift) * factor;
+        x[i] = ls_sample_centred(x[i], shift, factor);
 }
 
 /* What the random draws of a sample came to. */
@@ -131,7 +125,7 @@ static void change_light(const struct jitter *jitter, float *x, int64_t count)
     if (jitter->contrast != 1) {
         float mean = (float)(sum_of(x, count) / (double)count);
         for (int64_t i = 0; i < count; i++)
-            x[i] = (x[i] - mean) * jitter->contrast + mean;
+            x[i] = ls_sample_contrast(x[i], mean, jitter->contrast);
     }
 }
 
@@ -158,11 +152,11 @@ static void subtract_mean(const struct ls_transform *t, const struct window *w, 
         else
             load_row(&(struct plane){.floats = picture}, w, row, scratch);
         for (int64_t x = 0; x < w->columns; x++)
-            out[x] = (out[x] - mean[x]) * scale;
+            out[x] = ls_sample_centred(out[x], mean[x], scale);
     } else if (t->channel_mean != NULL) {
         float mean = t->channel_mean[channel];
         for (int64_t x = 0; x < w->columns; x++)
-            out[x] = (out[x] - mean) * scale;
+            out[x] = ls_sample_centred(out[x], mean, scale);
     } else if (scale != 1) {
         for (int64_t x = 0; x < w->columns; x++)
             out[x] *= scale;
@@ -228,6 +222,42 @@ static struct jitter draw_jitter(const struct ls_transform *t, uint64_t ordinal,
         jitter.contrast = t->contrast_lower + ls_random_uniform(t->key, ordinal, DRAW_CONTRAST) *
                                                   (t->contrast_upper - t->contrast_lower);
     return jitter;
+}
+
+bool ls_transform_has_recipe(const struct ls_transform *t)
+{
+    return !ls_augment_is_used(&t->before) && !t->varies;
+}
+
+void ls_transform_recipe(const struct ls_transform *t, bool floats, struct ls_sample_recipe *recipe)
+{
+    const size_t numbers = (size_t)(t->input[0] * t->input[1] * t->input[2]);
+    *recipe = (struct ls_sample_recipe){.record_bytes = numbers * (floats ? sizeof(float) : 1),
+                                        .image = true,
+                                        .floats = floats,
+                                        .channels = (int32_t)t->input[0],
+                                        .height = (int32_t)t->input[1],
+                                        .width = (int32_t)t->input[2],
+                                        .rows = (int32_t)t->output[1],
+                                        .columns = (int32_t)t->output[2],
+                                        .padded = t->pad > 0,
+                                        .reflect = t->reflect,
+                                        .standardize = t->standardize,
+                                        .has_mean = t->mean != NULL,
+                                        .has_channel_mean = t->channel_mean != NULL,
+                                        .scale = t->scale};
+}
+
+void ls_transform_draw(const struct ls_transform *t, uint64_t ordinal,
+                       struct ls_sample_ticket *ticket)
+{
+    const struct window window = place_window(t, t->input, t->output, ordinal, t->augment);
+    const struct jitter jitter = draw_jitter(t, ordinal, t->augment);
+    ticket->top = (int32_t)window.top;
+    ticket->left = (int32_t)window.left;
+    ticket->mirror = jitter.mirror;
+    ticket->brightness = jitter.brightness;
+    ticket->contrast = jitter.contrast;
 }
 
 /* Whether a record has a shape that this transformation can work on. */
@@ -327,11 +357,14 @@ static void load_labels(const uint16_t *map, const struct window *w, int64_t row
 {
     int64_t y = w->top + row;
     bool outside = y < 0 || y >= w->height;
-    const uint16_t *in = map + (w->reflect ? reflected(y, w->height) : outside ? 0 : y) * w->width;
+    const uint16_t *in = map + (w->reflect ? ls_sample_reflected(y, w->height)
+                                : outside  ? 0
+                                           : y) *
+                                   w->width;
     for (int64_t i = 0; i < w->columns; i++) {
         int64_t x = w->left + i;
         if (w->reflect)
-            out[i] = in[reflected(x, w->width)];
+            out[i] = in[ls_sample_reflected(x, w->width)];
         else
             out[i] = outside || x < 0 || x >= w->width ? pad : (float)in[x];
     }

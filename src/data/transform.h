@@ -32,6 +32,7 @@
 #include "base/error.h"
 #include "data/augment.h"
 #include "data/source.h"
+#include "ir/sample_recipe.h"
 #include "schema/definition.h"
 
 struct ls_transform {
@@ -87,6 +88,15 @@ int ls_transform_shape(const struct ls_transform *transform, const int64_t recor
 int ls_transform_apply(const struct ls_transform *transform, const struct ls_record_tensor *image,
                        const struct ls_record_tensor *boxes, uint64_t ordinal, bool augment,
                        struct ls_augment_room *room, float *sample, struct ls_problem *problem);
+
+/* For records in a device's memory. Whether a recipe says all that becomes of an image; that recipe
+ * without what is the micro-batch's (`bytes`, `runs`, `rounded`), for records of fp32 or of bytes;
+ * and what the random draws of a sample come to, `record` left as it is. */
+bool ls_transform_has_recipe(const struct ls_transform *transform);
+void ls_transform_recipe(const struct ls_transform *transform, bool floats,
+                         struct ls_sample_recipe *recipe);
+void ls_transform_draw(const struct ls_transform *transform, uint64_t ordinal,
+                       struct ls_sample_ticket *ticket);
 
 /* Writes what the boxes of a record become, as many rows as it has (data/annotation.h), the first
  * number of each of which is `item`. Only the shape of the image counts. */

@@ -13,6 +13,7 @@
 #include "device/filler.h"
 #include "device/memory.h"
 #include "device/products.h"
+#include "device/samples.h"
 #include "device/stream.h"
 #include "device/update.h"
 #include "ir/kernel.h"
@@ -93,6 +94,11 @@ struct ls_device {
     /* numbers[i] becomes +0 where bit first + i of a mask is set (ir/mask.h, but with a bit for
      * each element of the parameter's layout). All lie in the device's memory. */
     int (*clear_masked)(const uint32_t *mask, size_t first, float *numbers, size_t n,
+                        struct ls_error *error);
+    /* (optional) Makes a tensor of a micro-batch: sample s of tickets[s], in the order of the
+     * stream. All arrays are in the device's memory. The bits are those of data/transform.h. */
+    int (*make_samples)(struct ls_stream *stream, const struct ls_sample_making *making,
+                        const struct ls_sample_ticket *tickets, int64_t samples, void *out,
                         struct ls_error *error);
     const struct ls_device_products *products;
     /* (optional) Called first thing by every thread that runs kernels. */

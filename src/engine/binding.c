@@ -108,11 +108,11 @@ static int binding_find_waits(struct ls_net_plan *plan, const struct ls_store *s
     return 0;
 }
 
-int ls_binding_begin(const struct ls_net_plan *plan, int slot, void *const *inputs,
+int ls_binding_begin(const struct ls_net_plan *plan, int slot, const struct ls_inputs *inputs,
                      struct ls_stream *stream, struct ls_error *error)
 {
-    return ls_staging_begin(&plan->bindings[slot].staging, plan->plan->graph, inputs,
-                            &(struct ls_copying){NULL, NULL}, stream, error);
+    return ls_staging_begin(&plan->bindings[slot].staging, plan->plan->graph, inputs, stream,
+                            error);
 }
 
 int ls_binding_buffers(int slots, int workers)
@@ -558,9 +558,9 @@ static int binding_give_to_stream(const struct ls_net_plan *plan, int slot, int 
     if (staging->device != NULL)
         context.partials = staging->record;
     context.lists = context.partials + graph->record_size;
+    const struct ls_inputs inputs = {what->inputs, what->making, what->copying};
     if (segment <= 0) /* the micro-batch begins */
-        LS_TRY(
-            ls_staging_begin(staging, graph, what->inputs, &what->copying, context.stream, error));
+        LS_TRY(ls_staging_begin(staging, graph, &inputs, context.stream, error));
     const struct run run = {.plan = plan,
                             .binding = binding,
                             .slot = slot,

@@ -23,7 +23,7 @@ void ls_binding_unbind(struct ls_net_plan *plan);
 enum { LS_RUN_BEFORE = -2, LS_RUN_ALL = -1 };
 /* Brings the inputs of a micro-batch to a slot, before anything of it runs; ls_binding_run does so
  * for segments up to the first. Nothing to do where the device works in the host's memory. */
-int ls_binding_begin(const struct ls_net_plan *plan, int slot, void *const *inputs,
+int ls_binding_begin(const struct ls_net_plan *plan, int slot, const struct ls_inputs *inputs,
                      struct ls_stream *stream, struct ls_error *error);
 /* How many micro-batches' inputs a slot has at a time: one where there are slots enough. */
 int ls_binding_buffers(int slots, int workers);
@@ -57,6 +57,7 @@ struct ls_sample_rows {
 /* A micro-batch that runs. */
 struct ls_run {
     void *const *inputs; /* a pointer by graph input, in the host's memory */
+    const struct ls_sample_making *const *making; /* as in struct ls_inputs */
     struct ls_copying copying;
     struct ls_context context;
     double *record; /* in the device's memory: where ls_binding_give leaves what was measured */

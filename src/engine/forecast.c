@@ -16,6 +16,7 @@
 #include "engine/plans.h"
 #include "engine/rankings.h"
 #include "engine/records.h"
+#include "engine/residents.h"
 #include "engine/room.h"
 #include "engine/rows.h"
 #include "engine/sample_states.h"
@@ -200,6 +201,7 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
         LS_TRY(forecast_add_plans(nets[i], store->workers, forecast, &room, &gathered, error));
         if (nets[i]->options.from_outside)
             continue;
+        forecast->records += ls_residents_bytes(nets[i]);
         forecast_add_pass(nets[i], store->workers, forecast);
         forecast->sample_states += ls_sample_states_bytes(nets[i], store->ranks);
         LS_TRY(ls_net_prefetcher_bytes(nets[i], &data, &threads, error));
@@ -262,7 +264,8 @@ size_t ls_forecast_total(const struct ls_forecast *forecast)
 {
     const size_t bytes = ls_forecast_activations(forecast) + forecast->weights + forecast->views +
                          forecast->gradients + forecast->history + forecast->averages +
-                         forecast->statistics + forecast->sample_states + forecast->staging;
+                         forecast->statistics + forecast->sample_states + forecast->staging +
+                         forecast->records;
     return bytes + (forecast->apart ? 0 : forecast_of_host(forecast));
 }
 

@@ -26,6 +26,7 @@ struct ls_forecast {
     size_t cache;             /* decoded data that are kept; apart, not in the total */
     bool copies;              /* a snapshot is written from a copy, which is in `snapshot` */
     bool apart;               /* the device has memory of its own: the total is of that alone */
+    size_t records;           /* there: of data sets that lie there */
     size_t staging;           /* there: samples and figures of the micro-batches that run */
 };
 

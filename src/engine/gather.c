@@ -109,6 +109,15 @@ static void gather_note(const struct work *work, size_t unit, int status,
     atomic_store(&work->pass->engine->gather.failed, true);
 }
 
+/* Brings the inputs of a unit whose first step is gathered. */
+static int gather_begin(const struct ls_pass *pass, size_t unit, struct ls_stream *stream,
+                        struct ls_error *error)
+{
+    const struct ls_inputs inputs = {.at = ls_read_inputs(pass, unit),
+                                     .making = ls_read_making(pass, unit)};
+    return ls_binding_begin(pass->units[unit].plan, pass->units[unit].slot, &inputs, stream, error);
+}
+
 /* Copies the rows of the worker's own units, to one place or (back) from there. Units whose rows
  * could not be computed are not computed any further. */
 static int gather_copy_rows(const struct work *work, bool back, struct ls_error *error)
@@ -126,8 +135,7 @@ static int gather_copy_rows(const struct work *work, bool back, struct ls_error 
         struct ls_gathered row = ls_plan_gathered(step);
         if (pass->units[unit].slot % pass->engine->workers == work->worker) {
             if (!back && work->segment == 0)
-                LS_TRY(ls_binding_begin(pass->units[unit].plan, pass->units[unit].slot,
-                                        ls_read_inputs(pass, unit), stream, error));
+                LS_TRY(gather_begin(pass, unit, stream, error));
             void *const *in = gather_pointers_of(work, unit, true);
             if (back && atomic_load(&gather->failed))
                 pass->units[unit].broken = true;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/net.h"
 #include "engine/feed.h"
+#include "engine/residents.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -283,6 +284,7 @@ void ls_net_close(struct ls_net *net)
         return;
     for (size_t i = 0; i < net->plan_count; i++)
         ls_plans_free(net->plans[i]);
+    ls_residents_free(net);
     for (int i = 0; i < net->dataset_count; i++)
         ls_dataset_close(net->datasets[i]);
     for (int i = 0; net->shapes != NULL && i < net->dataset_count; i++)
@@ -337,6 +339,8 @@ int ls_net_prefetcher(const struct ls_net *net, int64_t updates_end,
                       struct ls_error *error)
 {
     struct ls_prefetcher_options options = net_prefetcher_options(net, updates_end);
+    LS_TRY(ls_residents_load(net, error));
+    options.hashes = ls_residents_hashes(net, false);
     options.room = room;
     return ls_prefetcher_open(&options, prefetcher, error);
 }
@@ -345,5 +349,6 @@ int ls_net_prefetcher_bytes(const struct ls_net *net, size_t *samples, size_t *t
                             struct ls_error *error)
 {
     struct ls_prefetcher_options options = net_prefetcher_options(net, INT64_MAX);
+    options.hashes = ls_residents_hashes(net, true);
     return ls_prefetcher_bytes(&options, samples, threads, error);
 }

@@ -17,6 +17,7 @@
 #include "plan/plan.h"
 
 struct ls_reducer;
+struct ls_residents;
 
 /* A plan in the memory of one slot: of a worker or, where micro-batches go through the net
  * together, of one of them. */
@@ -84,6 +85,7 @@ struct ls_net {
     size_t *runs;     /* by graph input: in how many parts a sample lies (struct ls_sample_place) */
     bool *rounded;    /* by graph input: it is bf16, of fp32 samples (the same) */
     int input_count;
+    struct ls_residents *residents; /* data sets in the device's memory; NULL: none can be */
     struct ls_batching batching;
     struct ls_own_batch *own; /* by Data layer; for `batching` where they differ */
     /* The layer that mixes samples, so that each batch is one micro-batch; NULL: there is none. */

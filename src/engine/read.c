@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "engine/residents.h"
 #include "transport/comm.h"
 
 enum { WORDS = sizeof(struct ls_digests) / sizeof(double) };
@@ -75,6 +76,11 @@ bool ls_read_note_bad(struct ls_pass *pass, size_t unit, const struct ls_error *
 void *const *ls_read_inputs(const struct ls_pass *pass, size_t unit)
 {
     return pass->items[unit] != NULL ? pass->items[unit]->input : pass->blank;
+}
+
+const struct ls_sample_making *const *ls_read_making(const struct ls_pass *pass, size_t unit)
+{
+    return pass->items[unit] != NULL ? ls_residents_making(pass->net) : NULL;
 }
 
 int ls_read_check(struct ls_pass *pass, struct ls_error *error)

@@ -18,6 +18,8 @@ bool ls_read_note_bad(struct ls_pass *pass, size_t unit, const struct ls_error *
 int ls_read_check(struct ls_pass *pass, struct ls_error *error);
 /* The inputs of a unit: its item's, or zeros. */
 void *const *ls_read_inputs(const struct ls_pass *pass, size_t unit);
+/* How the device makes them of its item (struct ls_inputs). */
+const struct ls_sample_making *const *ls_read_making(const struct ls_pass *pass, size_t unit);
 
 /* What a micro-batch has read of a data set: digests of records (data/digest.h) at ordinals
  * [begin, end), by a rank of the job. In the order of the micro-batches they are all ordinals. */

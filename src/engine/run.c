@@ -50,6 +50,7 @@ static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, in
     struct ls_audit_listener listener;
     struct ls_run run = ls_micro_batch_prepare(pass, worker, unit);
     run.inputs = ls_read_inputs(pass, unit);
+    run.making = ls_read_making(pass, unit);
     if (pass->audit != NULL)
         ls_audit_listen(pass->audit, worker, unit, &listener, &run);
     if (LS_MUTANT(FORGETFUL) && worker != 0 && pass->engine->micro_batches[worker] % 3 == 0)

@@ -12,9 +12,15 @@ static size_t staging_numbers_bytes(const struct ls_graph *graph)
     return sizeof(struct ls_batch_numbers) + graph->normalizer_count * sizeof(double);
 }
 
+static size_t staging_tickets_bytes(const struct ls_graph *graph)
+{
+    return (graph->input_count * (size_t)graph->samples + 1) * sizeof(struct ls_sample_ticket);
+}
+
 size_t ls_staging_bytes(const struct ls_graph *graph, int buffers)
 {
-    size_t bytes = (ls_graph_record_doubles(graph) + 1) * sizeof(double);
+    size_t bytes = (ls_graph_record_doubles(graph) + 1) * sizeof(double) +
+                   (size_t)buffers * staging_tickets_bytes(graph);
     for (size_t i = 0; i < graph->input_count; i++)
         bytes +=
             graph->inputs[i].cache ? 0 : (size_t)buffers * ls_value_bytes(graph->inputs[i].value);
@@ -35,6 +41,11 @@ static int staging_create_buffer(struct ls_staging *staging, const struct ls_gra
             continue;
         buffer->inputs[i] = memory->create(ls_value_bytes(graph->inputs[i].value));
         if (buffer->inputs[i] == NULL)
+            return ls_fail_memory(error, "a worker");
+    }
+    if (staging->device->make_samples != NULL) {
+        buffer->tickets = memory->create(staging_tickets_bytes(graph));
+        if (buffer->tickets == NULL)
             return ls_fail_memory(error, "a worker");
     }
     return staging->device->streams->event_create(&buffer->read, error);
@@ -76,6 +87,7 @@ void ls_staging_free(struct ls_staging *staging, const struct ls_graph *graph)
             if (!graph->inputs[i].cache)
                 memory->free(buffer->inputs[i]);
         ls_free((void *)buffer->inputs);
+        memory->free(buffer->tickets);
         if (buffer->read != NULL)
             streams->event_free(buffer->read);
     }
@@ -90,15 +102,29 @@ void ls_staging_free(struct ls_staging *staging, const struct ls_graph *graph)
 
 /* ---- A micro-batch --------------------------------------------------------------------------- */
 
+static int staging_make(const struct ls_staging *staging, const struct ls_graph *graph,
+                        size_t input, const struct ls_inputs *inputs, struct ls_stream *stream,
+                        struct ls_error *error)
+{
+    const size_t samples = (size_t)graph->samples;
+    struct ls_sample_ticket *tickets = staging->buffers[staging->buffer].tickets + input * samples;
+    LS_TRY(staging->device->memory->write(stream, tickets, inputs->at[input],
+                                          samples * sizeof *tickets, error));
+    return staging->device->make_samples(stream, inputs->making[input], tickets, graph->samples,
+                                         staging->inputs[input], error);
+}
+
 static int staging_write_inputs(const struct ls_staging *staging, const struct ls_graph *graph,
-                                void *const *inputs, struct ls_stream *stream,
+                                const struct ls_inputs *inputs, struct ls_stream *stream,
                                 struct ls_error *error)
 {
     for (size_t i = 0; i < graph->input_count; i++)
         if (graph->inputs[i].cache)
-            staging->inputs[i] = inputs[i];
-        else if (inputs[i] != NULL)
-            LS_TRY(staging->device->memory->write(stream, staging->inputs[i], inputs[i],
+            staging->inputs[i] = inputs->at[i];
+        else if (inputs->at[i] != NULL && inputs->making != NULL && inputs->making[i] != NULL)
+            LS_TRY(staging_make(staging, graph, i, inputs, stream, error));
+        else if (inputs->at[i] != NULL)
+            LS_TRY(staging->device->memory->write(stream, staging->inputs[i], inputs->at[i],
                                                   ls_value_bytes(graph->inputs[i].value), error));
     return 0;
 }
@@ -106,27 +132,28 @@ static int staging_write_inputs(const struct ls_staging *staging, const struct l
 /* In the stream for copies: behind the kernels that read what was there, and in front of those of
  * this micro-batch. */
 static int staging_copy_ahead(const struct ls_staging *staging, const struct ls_graph *graph,
-                              void *const *inputs, const struct ls_copying *copying,
-                              struct ls_stream *stream, struct ls_error *error)
+                              const struct ls_inputs *inputs, struct ls_stream *stream,
+                              struct ls_error *error)
 {
     const struct ls_device_streams *streams = staging->device->streams;
+    const struct ls_copying *copying = &inputs->copying;
     if (!LS_MUTANT(OVERWRITES))
         LS_TRY(streams->follow(copying->stream, staging->buffers[staging->buffer].read, error));
     LS_TRY(staging_write_inputs(staging, graph, inputs, copying->stream, error));
     LS_TRY(streams->event_record(copying->over, copying->stream, error));
-    return LS_MUTANT(HASTY) ? 0 : streams->follow(stream, copying->over, error);
+    return LS_MUTANT(AHEAD) ? 0 : streams->follow(stream, copying->over, error);
 }
 
-int ls_staging_begin(struct ls_staging *staging, const struct ls_graph *graph, void *const *inputs,
-                     const struct ls_copying *copying, struct ls_stream *stream,
+int ls_staging_begin(struct ls_staging *staging, const struct ls_graph *graph,
+                     const struct ls_inputs *inputs, struct ls_stream *stream,
                      struct ls_error *error)
 {
     if (staging->device == NULL)
         return 0;
     staging->buffer = (staging->buffer + 1) % staging->buffer_count;
     staging->inputs = staging->buffers[staging->buffer].inputs;
-    if (copying->stream != NULL)
-        LS_TRY(staging_copy_ahead(staging, graph, inputs, copying, stream, error));
+    if (inputs->copying.stream != NULL)
+        LS_TRY(staging_copy_ahead(staging, graph, inputs, stream, error));
     else
         LS_TRY(staging_write_inputs(staging, graph, inputs, stream, error));
     return staging->device->memory->zero(

@@ -32,7 +32,8 @@ struct ls_staging {
     void **inputs; /* by input of the graph, in the device's memory: of the micro-batch at hand */
     struct ls_staging_buffer {
         void **inputs;
-        struct ls_event *read; /* the last micro-batch that reads them is over */
+        struct ls_sample_ticket *tickets; /* by input, of all samples; NULL: it makes no samples */
+        struct ls_event *read;            /* the last micro-batch that reads them is over */
     } buffers[LS_STAGING_BUFFERS];
     int buffer_count, buffer;         /* how many there are, and which is at hand */
     double *record;                   /* in the device's memory: where kernels measure */
@@ -50,10 +51,18 @@ int ls_staging_create(struct ls_staging *staging, const struct ls_device *device
                       const struct ls_graph *graph, int buffers, struct ls_error *error);
 void ls_staging_free(struct ls_staging *staging, const struct ls_graph *graph);
 
-/* Gives the inputs of a micro-batch (the host's pointers; NULL: not needed) to its stream, or to
- * that for copies, and clears the record. */
-int ls_staging_begin(struct ls_staging *staging, const struct ls_graph *graph, void *const *inputs,
-                     const struct ls_copying *copying, struct ls_stream *stream,
+/* The inputs of a micro-batch, in the host's memory (NULL: not needed). */
+struct ls_inputs {
+    void *const *at;
+    /* By input: of what samples the device makes it, of the tickets that are there then; NULL: it
+     * is copied. NULL: all are. */
+    const struct ls_sample_making *const *making;
+    struct ls_copying copying;
+};
+
+/* Gives the inputs of a micro-batch to its stream, or to that for copies, and clears the record. */
+int ls_staging_begin(struct ls_staging *staging, const struct ls_graph *graph,
+                     const struct ls_inputs *inputs, struct ls_stream *stream,
                      struct ls_error *error);
 /* Gives what kernels are told of the micro-batch to its stream, and has the context point to it. */
 int ls_staging_tell(struct ls_staging *staging, const struct ls_graph *graph,

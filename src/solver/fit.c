@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "engine/audit.h"
 #include "engine/plans.h"
+#include "engine/residents.h"
 #include "engine/sample_states.h"
 #include "solver/training_plan.h"
 
@@ -215,10 +216,26 @@ static int find_limit(const struct ls_fit *fit, size_t *memory, struct ls_error 
     return 0;
 }
 
+/* Data sets lie in the device's memory where no plan must be smaller for it. */
+static int choose_residents(const struct ls_fit *fit, size_t memory, struct ls_error *error)
+{
+    struct ls_forecast forecast;
+    if (fit->count == 0 || fit->nets[0]->options.device->make_samples == NULL)
+        return 0;
+    if (memory == LS_MEMORY_LEAST)
+        memory = 0;
+    LS_TRY(ls_residents_choose(fit->nets, fit->count, memory, error));
+    LS_TRY(ls_fit_forecast(fit, &forecast, error));
+    return ls_forecast_total(&forecast) > memory && memory > 0
+               ? ls_residents_choose(fit->nets, fit->count, 0, error)
+               : 0;
+}
+
 int ls_fit(const struct ls_fit *fit, size_t memory, struct ls_forecast *forecast,
            struct ls_error *error)
 {
     LS_TRY(find_limit(fit, &memory, error));
+    LS_TRY(choose_residents(fit, memory, error));
     LS_TRY(fit_into(fit, memory, forecast, error));
     if (memory == 0 || ls_forecast_total(forecast) <= memory) {
         add_copy(fit, memory, forecast);

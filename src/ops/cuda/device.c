@@ -13,6 +13,7 @@
 #include "ops/cuda/contract.h"
 #include "ops/cuda/convert.h"
 #include "ops/cuda/ops.h"
+#include "ops/cuda/samples.h"
 
 enum { SCRATCH_ALIGNMENT = 256 };
 
@@ -210,5 +211,6 @@ const struct ls_device ls_device_cuda = {
     .clear_masked = ls_card_clear_masked,
     .take_thread = ls_card_take_thread,
     .give_thread_back = ls_card_give_thread_back,
+    .make_samples = ls_card_make_samples,
     .environment = &environment,
 };

@@ -87,6 +87,12 @@ struct ls_cuda_factors {
 int ls_cuda_factor_gradient(cudaStream_t stream, const struct ls_cuda_factors *factors, bool bias,
                             size_t begin, size_t rows, size_t columns, size_t row, float *gradient);
 
+/* ls_device.make_samples. `making` is the host's until this returns, its arrays are the card's. */
+struct ls_sample_making;
+struct ls_sample_ticket;
+int ls_cuda_make_samples(cudaStream_t stream, const struct ls_sample_making *making,
+                         const struct ls_sample_ticket *tickets, int64_t samples, void *out);
+
 /* Exchanges two arrays that do not overlap; `bytes` is not 0. */
 int ls_cuda_swap(cudaStream_t stream, void *a, void *b, size_t bytes);
 int ls_cuda_fill_words(cudaStream_t stream, uint32_t *words, uint32_t value, size_t n);
