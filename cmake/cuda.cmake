@@ -77,6 +77,7 @@ if(CMAKE_CXX_COMPILER)
     ls_cuda_immediate)
   ls_test(cuda_test_contract ${CMAKE_SOURCE_DIR}/tests/cuda/test_contract.c ls_device
     ls_cuda_immediate)
+  ls_test(cuda_test_samples ${CMAKE_SOURCE_DIR}/tests/cuda/test_samples.c ls_data ls_cuda_immediate)
 endif()
 
 # ---- The host's code, and the fake that it is tested with ---------------------------------------------
@@ -106,7 +107,28 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
     ls_test(cuda_test_card_ranks ${CMAKE_SOURCE_DIR}/tests/cuda/test_card_ranks.c ls_trainings
       ${LS_MODULES} ls_cuda_host ls_cuda_fake)
     target_link_options(cuda_test_card_ranks PRIVATE -Wl,--wrap=ls_device_find)
-    # Mutants (cmake/mutants.cmake): sums leave before the backward pass has added to them; what
+    ls_test(cuda_test_card_data ${CMAKE_SOURCE_DIR}/tests/cuda/test_card_data.c ls_trainings
+      ${LS_MODULES} ls_cuda_host ls_cuda_fake)
+    target_link_options(cuda_test_card_data PRIVATE -Wl,--wrap=ls_device_find)
+    # Mutants (cmake/mutants.cmake) of what streams still read: inputs are overwritten before they
+    # were read, read before they are there, or released before they were copied; what kernels are
+    # told changes before it was copied.
+    function(ls_card_mutant name source said)
+      string(TOLOWER cuda_mutant_${name} mutant)
+      ls_test(${mutant} ${CMAKE_SOURCE_DIR}/tests/cuda/test_card_data.c ls_trainings
+        ${LS_MODULES} ls_cuda_host ls_cuda_fake)
+      target_link_options(${mutant} PRIVATE -Wl,--wrap=ls_device_find)
+      target_compile_definitions(${mutant} PRIVATE LS_MUTANT_${name}=1)
+      target_sources(${mutant} PRIVATE ${CMAKE_SOURCE_DIR}/src/engine/${source})
+      set_tests_properties(${mutant} PROPERTIES
+        ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=any_way_of_data_gives_same_bits"
+        PASS_REGULAR_EXPRESSION "${said}")
+    endfunction()
+    ls_card_mutant(OVERWRITES staging.c "free, [a-z ]*, seed [0-9]: the snapshots differ from byte")
+    ls_card_mutant(AHEAD staging.c "free, [a-z ]*, seed [0-9]: the snapshots differ from byte")
+    ls_card_mutant(RETOLD staging.c "of the host, which changed before it was made")
+    ls_card_mutant(RELEASED feed.c "of the host, which changed before it was made")
+    # Others: sums leave before the backward pass has added to them; what
     # arrives is used before it is there.
     foreach(name EARLY HASTY)
       string(TOLOWER cuda_mutant_${name} mutant)

@@ -118,6 +118,7 @@ struct lockstep_plan_memory {
     uint64_t limit;      /* lockstep_plan_options.memory */
     /* State per sample that goes on to the next update; in the total. */
     uint64_t sample_states;
+    uint64_t device_data; /* records of data sets in the device's memory; in the total */
 };
 
 /* Plans a training with its tests, or the test of a net (prototxt, or a solver's).

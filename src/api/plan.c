@@ -48,7 +48,8 @@ static void show_memory(struct lockstep_plan *plan, const struct ls_forecast *fo
                                                  .total = ls_forecast_total(forecast),
                                                  .cache = forecast->cache,
                                                  .limit = limit,
-                                                 .sample_states = forecast->sample_states};
+                                                 .sample_states = forecast->sample_states,
+                                                 .device_data = forecast->records};
 }
 
 static int show_nets(struct lockstep_plan *plan, const struct ls_fit *fit, struct ls_error *error)

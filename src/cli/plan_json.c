@@ -97,6 +97,7 @@ static void put_memory(struct ls_json_writer *json, const struct lockstep_plan_m
     ls_json_bytes(json, "statistics", memory->statistics);
     ls_json_bytes(json, "sample_states", memory->sample_states);
     ls_json_bytes(json, "data", memory->data);
+    ls_json_bytes(json, "device_data", memory->device_data);
     ls_json_bytes(json, "snapshot", memory->snapshot);
     ls_json_bytes(json, "code", memory->code);
     ls_json_bytes(json, "runtime", memory->runtime);

@@ -318,6 +318,7 @@ static void put_memory(const struct lockstep_plan_memory *memory)
     put_total("sync points and figures", memory->statistics);
     put_total("state per sample, for the next update", memory->sample_states);
     put_total("data decoded ahead", memory->data);
+    put_total("data sets in the device's memory", memory->device_data);
     put_total("a snapshot while it is written", memory->snapshot);
     put_total("plans and code of kernels", memory->code);
     put_total("libraries and threads", memory->runtime);

@@ -76,6 +76,20 @@ int ls_feed_hold(struct ls_feed *feed, struct ls_prefetcher *prefetcher,
 
 int ls_feed_empty(struct ls_feed *feed, struct ls_prefetcher *prefetcher, struct ls_error *error)
 {
+    int status = 0;
+    while (feed->count > 0) {
+        status = feed->device->streams->event_wait(feed->over[feed->first], error);
+        if (status != 0)
+            break;
+        feed_release(feed, prefetcher);
+    }
+    if (status != 0)
+        (void)ls_feed_give_up(feed, prefetcher, NULL);
+    return status;
+}
+
+int ls_feed_give_up(struct ls_feed *feed, struct ls_prefetcher *prefetcher, struct ls_error *error)
+{
     const int status = feed->device->streams->wait(feed->copies, error);
     while (feed->count > 0)
         feed_release(feed, prefetcher);

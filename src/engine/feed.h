@@ -36,7 +36,9 @@ struct ls_copying ls_feed_copying(const struct ls_feed *feed);
 /* Holds the item that they were copied from. */
 int ls_feed_hold(struct ls_feed *feed, struct ls_prefetcher *prefetcher,
                  const struct ls_prefetch_item *item, struct ls_error *error);
-/* Waits until nothing is copied any more, and gives back all that is held, whatever failed. */
+/* Gives back all that is held; the stream that reads what was copied has been waited for. */
 int ls_feed_empty(struct ls_feed *feed, struct ls_prefetcher *prefetcher, struct ls_error *error);
+/* The same after a failure: waits until nothing is copied any more. */
+int ls_feed_give_up(struct ls_feed *feed, struct ls_prefetcher *prefetcher, struct ls_error *error);
 
 #endif

@@ -58,7 +58,7 @@ void ls_micro_batch_let_go(struct ls_pass *pass, int worker, size_t unit)
         return;
     }
     if (pass->units[unit].broken) { /* its event may not have been recorded */
-        (void)ls_feed_empty(feed, pass->prefetcher, error);
+        (void)ls_feed_give_up(feed, pass->prefetcher, error);
         ls_micro_batch_release(pass, worker, unit);
         return;
     }
@@ -77,10 +77,12 @@ void ls_micro_batch_wait(struct ls_pass *pass, int worker)
     struct ls_error *error = ls_worker_error();
     const size_t unit = feed->unit;
     feed->unit = SIZE_MAX;
-    if (streams->wait(pass->engine->streams[worker], error) != 0 && unit != SIZE_MAX)
-        ls_pass_note_broken(pass, unit, error);
-    error = ls_worker_error();
-    if (ls_feed_empty(feed, pass->prefetcher, error) != 0 && unit != SIZE_MAX)
+    int status = streams->wait(pass->engine->streams[worker], error);
+    if (status == 0)
+        status = ls_feed_empty(feed, pass->prefetcher, error);
+    else
+        (void)ls_feed_give_up(feed, pass->prefetcher, NULL);
+    if (status != 0 && unit != SIZE_MAX)
         ls_pass_note_broken(pass, unit, error);
 }
 

@@ -151,6 +151,11 @@ size_t ls_residents_bytes(const struct ls_net *net)
     return bytes;
 }
 
+size_t ls_residents_dataset_bytes(const struct ls_net *net, int dataset)
+{
+    return net->residents->items[dataset].bytes;
+}
+
 bool ls_residents_has(const struct ls_net *net, int dataset, const char **why)
 {
     const struct resident *item = net->residents != NULL ? &net->residents->items[dataset] : NULL;

@@ -24,6 +24,7 @@ void ls_residents_free(struct ls_net *net);
 
 /* What they take of the device's memory, whether they are there or will be. */
 size_t ls_residents_bytes(const struct ls_net *net);
+size_t ls_residents_dataset_bytes(const struct ls_net *net, int dataset);
 /* Whether a data set's records lie there, or why they do not, in words that follow "because". */
 bool ls_residents_has(const struct ls_net *net, int dataset, const char **why);
 /* Brings them there. A data set with a record that cannot be read, or that there is no memory for

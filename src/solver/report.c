@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "data/cache.h"
 #include "engine/ignored.h"
+#include "engine/residents.h"
 #include "ir/layer.h"
 #include "solver/caffe_files.h"
 #include "solver/checkpoint.h"
@@ -149,6 +150,22 @@ static void report_caches(struct ls_trainer *trainer, const struct ls_net *net)
         SAY("Cache of layer '%s': room for %lld records, %s%s", net->shapes[d].layer,
             ll(ls_cache_records(cache)), ls_format_size(bytes, (double)ls_cache_bytes(cache)),
             ls_cache_full(cache) ? "; the others are decoded each time" : "");
+    }
+}
+
+/* How the data of a net get to a device with memory of its own. */
+static void report_residents(struct ls_trainer *trainer, const struct ls_net *net)
+{
+    for (int d = 0; net->residents != NULL && d < net->dataset_count; d++) {
+        char bytes[LS_UNITS_ROOM];
+        const char *why;
+        if (ls_residents_has(net, d, &why))
+            SAY("Data of layer '%s' in the device's memory: %lld records, %s", net->shapes[d].layer,
+                ll(ls_dataset_size(net->datasets[d])),
+                ls_format_size(bytes, (double)ls_residents_dataset_bytes(net, d)));
+        else if (why != NULL)
+            SAY("Data of layer '%s' are copied to the device for each micro-batch, because %s",
+                net->shapes[d].layer, why);
     }
 }
 
@@ -515,8 +532,11 @@ int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, stru
     report_environment(trainer);
     report_tests(trainer);
     report_caches(trainer, trainer->train);
-    for (size_t i = 0; i < trainer->test_count; i++)
+    report_residents(trainer, trainer->train);
+    for (size_t i = 0; i < trainer->test_count; i++) {
         report_caches(trainer, trainer->tests[i].net);
+        report_residents(trainer, trainer->tests[i].net);
+    }
     for (size_t i = 0; i < trainer->definition->warning_count; i++)
         WARN("%s", trainer->definition->warning[i]);
     return report_ignored(trainer, error);
