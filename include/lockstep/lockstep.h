@@ -24,6 +24,7 @@
 #define LOCKSTEP_LOCKSTEP_H
 
 #include "lockstep/base.h"
+#include "lockstep/cards.h"
 #include "lockstep/data.h"
 #include "lockstep/files.h"
 #include "lockstep/generate.h"

@@ -44,8 +44,9 @@ struct lockstep_train_options {
      * set, version of oneDNN, caches, version of the numerical contract ...), with other bits; all
      * snapshots from there on name both. 0: that is an error (LOCKSTEP_DIFFERENT). */
     int allow_other_numerics;
-    /* What computes: "cpu", or "reference", plain C that is slow and that other devices are
-     * compared with. NULL: "cpu". */
+    /* What computes: "cpu", "reference", plain C that is slow and that other devices are compared
+     * with, or cards ("cuda:0,1": lockstep/cards.h). NULL: the card that the solver asks for with
+     * solver_mode and device_id, if it is there and no other ranks are in a job; else "cpu". */
     const char *device;
     const char *map; /* the map of names of `weights`, as in lockstep_model_options */
     /* STATISTICS events follow DISPLAYs. They take time and a copy of the weights; no result
@@ -234,6 +235,10 @@ struct lockstep_verify_options {
     void (*trained)(void *user, const struct lockstep_verified *training); /* may be NULL */
     void *user;                                                            /* for `trained` */
     const char *device; /* as in lockstep_train_options */
+    /* Several of these, with other cards each ("cuda:0", "cuda:0,0", "cuda:0,1"), in place of
+     * `device` and of `ranks`; default of `workers` is 1 then. */
+    const char *const *devices;
+    size_t device_count;
 };
 LOCKSTEP_API void lockstep_verify_options_init(struct lockstep_verify_options *options);
 /* LOCKSTEP_DIFFERENT: all trainings were run, and the error names the first update in which the

@@ -33,6 +33,7 @@ struct lockstep_trainer {
     struct ls_trainer *inner;        /* of this process, or of its rank 0 */
     struct ls_trainer **ranks;       /* of this process: `inner`, then the others */
     struct ls_rank_threads *threads; /* the ranks of this process; NULL where it is one rank */
+    int card;                        /* of this process's one rank; -1: none */
     struct ls_comm *alone;           /* its communicator where there is neither; else NULL */
 };
 

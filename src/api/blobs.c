@@ -3,11 +3,13 @@
 #include "solver/blobs.h"
 
 #include "api/api.h"
+#include "base/thread.h"
 #include "solver/trainer.h"
 
 int lockstep_trainer_gradients(struct lockstep_trainer *trainer, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(trainer->card);
     return ls_trainer_gradients(trainer->inner, ls_api_error(error));
 }
 
@@ -41,6 +43,7 @@ int lockstep_trainer_read_blob(const struct lockstep_trainer *trainer, size_t in
                                float *data, size_t size, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(trainer->card);
     struct ls_error *inner = ls_api_error(error);
     const struct ls_blob *blob = ls_blobs_at(trainer->inner->blobs, index);
     if (blob == NULL)

@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/boxes.h"
+#include "base/thread.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -310,6 +311,7 @@ int lockstep_model_find_boxes(struct lockstep_model *model, int64_t samples, siz
                               struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     struct ls_error *inner = ls_api_error(error);
     struct block block;
     *found = NULL;
@@ -349,6 +351,7 @@ int lockstep_model_sample_picture(struct lockstep_model *model, int64_t index, i
                                   float *pixels, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     struct ls_error *inner = ls_api_error(error);
     if (model->reader == NULL)
         return ls_fail(inner, LOCKSTEP_DEFINITION, model->definition.definition->file,

@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/confusion.h"
+#include "base/thread.h"
 
 #include <math.h>
 #include <string.h>
@@ -308,6 +309,7 @@ int lockstep_model_confusion(struct lockstep_model *model, int64_t samples, size
                              struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     struct ls_error *inner = ls_api_error(error);
     struct block block = {.size = 0};
     *confusion = NULL;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/cards.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -110,8 +111,9 @@ static int select_isa(const struct ls_device *device, const char *isa, struct ls
 
 int ls_api_select(const char *name, const char *isa, struct ls_error *error)
 {
-    const struct ls_device *device;
-    LS_TRY(ls_device_find(name, &device, error));
+    struct ls_api_cards cards;
+    LS_TRY(ls_api_cards(name, &cards, error));
+    const struct ls_device *device = cards.device;
     if (device->select_isa != NULL)
         return select_isa(device, isa, error);
     if (isa != NULL)
@@ -137,6 +139,22 @@ bool ls_api_offer_isa(const char *name, const char *isa)
 static char *build_info;
 static pthread_once_t build_info_once = PTHREAD_ONCE_INIT;
 
+/* The module of the cards is loaded for it, where it is there. */
+static void describe_cards(struct ls_text *text)
+{
+    const struct ls_device *device;
+    struct ls_error *error = ls_alloc(1, sizeof *error);
+    if (error == NULL || ls_device_find("cuda", &device, error) != 0) {
+        ls_text_format(text, "cuda=none (%s)\n",
+                       error != NULL && error->count > 0 ? error->problems[0].message
+                                                         : "out of memory");
+    } else {
+        ls_text_format(text, "cuda=a module (%s)\n", device->cards->tested);
+        device->cards->libraries(text);
+    }
+    ls_free(error);
+}
+
 static void make_build_info(void)
 {
     struct ls_text text = {0};
@@ -151,6 +169,7 @@ static void make_build_info(void)
     ls_text_add(&text, "devices=");
     for (int i = 0; i < ls_device_count; i++)
         ls_text_format(&text, "%s%s", ls_devices[i]->name, i + 1 < ls_device_count ? ", " : "\n");
+    describe_cards(&text);
     for (int i = 0; i < ls_device_count; i++)
         if (ls_devices[i]->describe != NULL && ls_devices[i]->describe(&text, NULL) != 0)
             ls_text_add(&text, "kernels=unknown: out of memory\n");

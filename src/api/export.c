@@ -10,6 +10,7 @@
 #include "api/predict.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "engine/copies.h"
 #include "engine/plans.h"
 #include "ir/layer.h"
@@ -281,6 +282,7 @@ int lockstep_model_export_onnx(struct lockstep_model *model, const char *path,
     struct ls_error *inner = ls_api_error(error);
     struct lockstep_onnx_options mine;
     LS_TRY(ls_api_require(model, "model", inner));
+    ls_thread_set_card(model->card);
     LS_TRY(ls_api_require(path, "path", inner));
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_onnx_options_init", inner));
     if (mine.opset == 0)

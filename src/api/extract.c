@@ -8,6 +8,7 @@
 #include "api/model.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "data/datum.h"
 #include "data/lmdb_write.h"
 #include "data/reader.h"
@@ -154,6 +155,7 @@ int lockstep_model_extract(struct lockstep_model *model, int64_t batches, const 
                            int64_t *records, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check(model, batches, inner));
     struct extraction extraction = {.model = model,

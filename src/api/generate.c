@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "api/cards.h"
 #include "api/generate_inner.h"
 #include "api/options.h"
 #include "base/memory.h"
@@ -124,7 +125,6 @@ static int create_texts(struct lockstep_generator *generator, const char *tokeni
 static int load(struct lockstep_generator *generator, const char *path, const char *weights,
                 const struct lockstep_generator_options *options, struct ls_error *error)
 {
-    const int workers = options->workers > 0 ? options->workers : ls_cpu_count();
     generator->outer_callbacks = options->callbacks;
     generator->callbacks = ls_caller_callbacks(&generator->outer_callbacks);
     generator->samples = options->samples > 0 ? options->samples : 1;
@@ -134,6 +134,8 @@ static int load(struct lockstep_generator *generator, const char *path, const ch
                                                   .seed = options->seed};
     LS_TRY(ls_token_options_check(&generator->choice, error));
     LS_TRY(ls_device_find(options->device, &generator->device, error));
+    LS_TRY(ls_api_use_card(options->device, "a generator", &generator->card, error));
+    const int workers = ls_api_workers(generator->device, options->workers);
     LS_TRY(read_definition(generator, path, options, error));
     LS_TRY(create_engine(generator, workers, error));
     LS_TRY(ls_generate_open_nets(generator, options->whole != 0, error));
@@ -174,6 +176,8 @@ void lockstep_generator_free(struct lockstep_generator *generator)
 {
     if (generator == NULL)
         return;
+    LS_OWN_MODE;
+    ls_thread_set_card(generator->card);
     ls_generator_free(generator->inner);
     for (size_t i = 0; i < LS_GENERATE_NETS; i++)
         ls_net_close(generator->nets[i]);
@@ -194,6 +198,7 @@ int lockstep_generator_begin(struct lockstep_generator *generator, const int32_t
                              struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(generator->card);
     struct ls_error *inner = ls_api_error(error);
     generator->begun = false;
     if (count == 0)
@@ -231,6 +236,7 @@ int lockstep_generator_next(struct lockstep_generator *generator, int32_t *ids,
                             struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(generator->card);
     struct ls_error *inner = ls_api_error(error);
     if (!generator->begun)
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, "call lockstep_generator_begin first",

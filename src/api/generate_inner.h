@@ -27,6 +27,7 @@ struct lockstep_generator {
     struct ls_parameter_set *parameters;
     struct ls_view_set views;
     const struct ls_device *device;
+    int card; /* -1: none */
     struct ls_forecast forecast;
     struct ls_comm *comm; /* of one rank */
     struct ls_engine *engine;

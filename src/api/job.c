@@ -97,6 +97,15 @@ int ls_job_share(const struct ls_card *cards, int size, int rank, int usable)
     return share >= 1 ? (int)(share + 1e-6) : 1;
 }
 
+static void count_neighbours(struct lockstep_job *job, const struct ls_identity *all)
+{
+    for (int r = 0; r < job->comm->size; r++)
+        if (same_machine(&all[r], &all[job->comm->rank])) {
+            job->machine_ranks++;
+            job->machine_rank += r < job->comm->rank;
+        }
+}
+
 static int meet(struct lockstep_job *job, struct ls_error *error)
 {
     struct ls_comm *comm = job->comm;
@@ -111,6 +120,7 @@ static int meet(struct lockstep_job *job, struct ls_error *error)
         all[r] = cards[r].identity;
     if (status == 0) {
         job->workers = ls_job_share(cards, comm->size, comm->rank, ls_cpu_count());
+        count_neighbours(job, all);
         status = ls_detector_set_members(comm->detector, all, error);
     }
     ls_free(cards);

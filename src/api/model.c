@@ -8,6 +8,7 @@
 
 #include "api/api.h"
 #include "api/boxes.h"
+#include "api/cards.h"
 #include "api/confusion.h"
 #include "api/options.h"
 #include "api/predict.h"
@@ -153,6 +154,7 @@ int ls_model_plan(const char *path, const struct lockstep_model_options *options
     if (model == NULL)
         return ls_fail_memory(error, "a model");
     model->workers = workers;
+    model->card = ls_thread_card();
     (void)ls_device_find(options->device, &model->device, NULL); /* options have been checked */
     model->parameters = ls_parameter_set_new();
     int status = model->parameters == NULL ? ls_fail_memory(error, "a model")
@@ -320,11 +322,12 @@ static int note_pictures(struct lockstep_model *model, const struct lockstep_mod
 static int load(struct lockstep_model *model, const char *path, const char *weights,
                 const struct lockstep_model_options *options, struct ls_error *error)
 {
-    int workers = options->workers > 0 ? options->workers : ls_cpu_count();
     struct ls_model_trial trial = {path, options, model};
     struct ls_fit fit;
-    model->workers = workers;
     LS_TRY(ls_device_find(options->device, &model->device, error));
+    LS_TRY(ls_api_use_card(options->device, "a trained net", &model->card, error));
+    const int workers = ls_api_workers(model->device, options->workers);
+    model->workers = workers;
     model->outer_callbacks = options->callbacks;
     model->callbacks = ls_caller_callbacks(&model->outer_callbacks);
     model->iterations = options->iterations;
@@ -409,6 +412,8 @@ void lockstep_model_free(struct lockstep_model *model)
 {
     if (model == NULL)
         return;
+    LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     ls_confusion_free(model->confusion);
     ls_found_boxes_free(model->found);
     ls_model_free_predictions(model);
@@ -475,6 +480,7 @@ int lockstep_model_save(struct lockstep_model *model, const char *path,
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(ls_api_require(model, "model", inner));
+    ls_thread_set_card(model->card);
     LS_TRY(ls_api_require(path, "path", inner));
     enum ls_weights_format format = ls_weights_format(path);
     if (format == LS_WEIGHTS_CAFFEMODEL || format == LS_WEIGHTS_HDF5)

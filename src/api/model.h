@@ -17,7 +17,7 @@ struct lockstep_model {
     struct ls_parameter_set *parameters;
     struct ls_view_set views;
     const struct ls_device *device;
-    int workers;
+    int workers, card;           /* the card that it is on; -1: none */
     struct ls_forecast forecast; /* what it takes */
     struct ls_engine *engine;
     struct ls_comm *comm; /* of one rank */

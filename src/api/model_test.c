@@ -59,6 +59,7 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
                         size_t *count, int64_t *samples, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     struct ls_error *inner = ls_api_error(error);
     struct ls_prefetcher *prefetcher = NULL;
     struct ls_totals totals;

@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "api/model.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "engine/copies.h"
 #include "engine/store_views.h"
 #include "solver/trainer.h"
@@ -81,6 +82,7 @@ int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer, size
                                     float *data, size_t size, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(trainer->card);
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check_parameter(trainer->inner->parameters, index, size, inner));
     return ls_copies_read(trainer->inner->engine, (int)index, LS_WEIGHTS, data, inner);
@@ -107,6 +109,7 @@ int lockstep_trainer_write_parameter(struct lockstep_trainer *trainer, size_t in
                                      const float *data, size_t size, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(trainer->card);
     struct ls_error *inner = ls_api_error(error);
     struct numbers numbers = {.trainer = trainer, .index = index, .source = data};
     LS_TRY(check_parameter(trainer->inner->parameters, index, size, inner));
@@ -124,6 +127,7 @@ int lockstep_trainer_read_gradient(const struct lockstep_trainer *trainer, size_
                                    float *data, size_t size, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(trainer->card);
     struct ls_error *inner = ls_api_error(error);
     float *target[LS_RANK_THREADS_MAX] = {data};
     struct numbers numbers = {
@@ -162,6 +166,7 @@ int lockstep_model_read_parameter(const struct lockstep_model *model, size_t ind
                                   size_t size, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check_parameter(model->parameters, index, size, inner));
     return ls_copies_read(model->engine, (int)index, LS_WEIGHTS, data, inner);
@@ -171,6 +176,7 @@ int lockstep_model_write_parameter(struct lockstep_model *model, size_t index, c
                                    size_t size, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check_parameter(model->parameters, index, size, inner));
     return write_parameter(model->engine, model->store, index, data, inner);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "api/api.h"
+#include "api/cards.h"
 #include "api/options.h"
 #include "base/memory.h"
 #include "base/thread.h"
@@ -26,6 +27,16 @@ static int check_options(const struct lockstep_plan_options *options, struct ls_
         return ls_fail(error, LOCKSTEP_USAGE, NULL, "use 1 to 4096, or leave it out",
                        "%d workers are not possible", options->workers);
     return ls_api_select(options->device, options->isa, error);
+}
+
+/* The thread works with the plan's card. */
+static int use_card(struct lockstep_plan *plan, const char *device, int workers,
+                    struct ls_error *error)
+{
+    const struct ls_device *found;
+    LS_TRY(ls_device_find(device, &found, error));
+    plan->workers = ls_api_workers(found, workers);
+    return ls_api_use_card(device, "a plan", &plan->card, error);
 }
 
 static void show_memory(struct lockstep_plan *plan, const struct ls_forecast *forecast,
@@ -158,8 +169,10 @@ static struct lockstep_plan *new_plan(const struct lockstep_plan_options *option
     struct lockstep_plan *plan = ls_alloc(1, sizeof *plan);
     if (plan == NULL)
         ls_fail_memory(error, "a plan");
-    else
-        plan->workers = options->workers > 0 ? options->workers : ls_cpu_count();
+    else if (use_card(plan, options->device, options->workers, error) != 0) {
+        ls_free(plan);
+        plan = NULL;
+    }
     return plan;
 }
 
@@ -172,11 +185,13 @@ int lockstep_plan_training(const struct lockstep_solver *solver,
     *out = NULL;
     struct lockstep_plan_options mine;
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_plan_options_init", inner));
+    char name[LS_API_DEVICE_ROOM];
+    mine.device = ls_api_solver_device(solver, mine.device, name);
     options = &mine;
     LS_TRY(check_options(options, inner));
     struct lockstep_plan *plan = new_plan(options, inner);
     if (plan == NULL)
-        return LOCKSTEP_RESOURCE;
+        return inner != NULL ? inner->status : LOCKSTEP_RESOURCE;
     plan->solver = (struct lockstep_solver *)(uintptr_t)solver;
     atomic_fetch_add(&plan->solver->references, 1);
     int status = plan_training(plan, options, inner);
@@ -199,7 +214,7 @@ int lockstep_plan_model(const char *path, const struct lockstep_plan_options *op
     LS_TRY(check_options(options, inner));
     struct lockstep_plan *plan = new_plan(options, inner);
     if (plan == NULL)
-        return LOCKSTEP_RESOURCE;
+        return inner != NULL ? inner->status : LOCKSTEP_RESOURCE;
     int status = plan_model(plan, path, options, inner);
     if (status != 0)
         lockstep_plan_free(plan);
@@ -212,6 +227,8 @@ void lockstep_plan_free(struct lockstep_plan *plan)
 {
     if (plan == NULL)
         return;
+    LS_OWN_MODE;
+    ls_thread_set_card(plan->card);
     for (size_t i = 0; i < plan->net_count; i++)
         ls_plan_rows_free(&plan->nets[i]);
     ls_free(plan->nets);
@@ -332,6 +349,7 @@ int lockstep_plan_largest_batch(struct lockstep_plan *plan, size_t index, uint64
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
+    ls_thread_set_card(plan->card);
     *batch = 0;
     *bounded = 1;
     if (index >= plan->net_count)

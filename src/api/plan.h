@@ -10,7 +10,7 @@ struct lockstep_plan {
     struct lockstep_solver *solver; /* a reference, or NULL */
     struct ls_trainer *trainer;     /* of a training, or NULL */
     struct lockstep_model *model;   /* of a test, or NULL */
-    int workers;
+    int workers, card;              /* card: -1: none */
     struct ls_plan_net *nets;
     size_t net_count;
     struct lockstep_plan_memory memory;

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/predict.h"
+#include "base/thread.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -369,6 +370,7 @@ int lockstep_model_predict(struct lockstep_model *model, const float *input, siz
                            float *output, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     return ls_model_predict(model, input, count, output, ls_api_error(error));
 }
 
@@ -395,6 +397,7 @@ int lockstep_model_predict_inputs(struct lockstep_model *model, const float *con
                                   size_t count, float *output, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     return predict_inputs(model, inputs, count, output, ls_api_error(error));
 }
 
@@ -406,6 +409,7 @@ int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index, i
                                   struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     struct ls_error *inner = ls_api_error(error);
     if (model->reader == NULL)
         return ls_fail(inner, LOCKSTEP_DEFINITION, model->definition.definition->file,

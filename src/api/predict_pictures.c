@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/predict_pictures.h"
+#include "base/thread.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -337,6 +338,7 @@ int lockstep_model_predict_each(struct lockstep_model *model, const struct locks
                                 void *user, struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     struct ls_error *inner = ls_api_error(error);
     struct group group = {.model = model, .inputs = inputs};
     int status = check_inputs(model, inputs, inner);
@@ -350,6 +352,7 @@ int lockstep_model_predict_picture(struct lockstep_model *model, const char *pat
                                    struct lockstep_error *error)
 {
     LS_OWN_MODE;
+    ls_thread_set_card(model->card);
     struct ls_error *inner = ls_api_error(error);
     const size_t views = count_views(model);
     LS_TRY(prepare_pictures(model, inner));

@@ -4,6 +4,7 @@
 #include "solver/scaling.h"
 
 #include "api/api.h"
+#include "api/cards.h"
 #include "api/job.h"
 #include "api/options.h"
 #include "base/memory.h"
@@ -145,9 +146,11 @@ static int plan(struct lockstep_scaling *scaling, const struct lockstep_solver *
                 const struct lockstep_scaling_options *options, struct ls_trainer **trainer,
                 struct ls_scaling_load *load, struct ls_error *error)
 {
-    int workers = options->workers > 0 ? options->workers : ls_cpu_count();
     const struct ls_device *device;
+    int card;
     LS_TRY(ls_device_find(options->device, &device, error));
+    LS_TRY(ls_api_use_card(options->device, "a rank", &card, error));
+    const int workers = ls_api_workers(device, options->workers);
     LS_TRY(ls_training_plan_create(solver->definition, device, workers, 0, trainer, error));
     LS_TRY(ls_fit_trainer(*trainer, (size_t)options->memory, error));
     LS_TRY(ls_scaling_load(*trainer, load, error));

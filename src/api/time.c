@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "api/api.h"
+#include "api/cards.h"
 #include "api/options.h"
 #include "base/memory.h"
 #include "base/probe.h"
@@ -54,7 +55,11 @@ int lockstep_time(const struct lockstep_solver *solver, const struct lockstep_ti
     if (options->iterations < 0)
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "%lld iterations are not possible",
                        (long long)options->iterations);
-    LS_TRY(ls_api_select(options->device, options->isa, inner));
+    int card;
+    char name[LS_API_DEVICE_ROOM];
+    mine.device = ls_api_solver_device(solver, mine.device, name);
+    LS_TRY(ls_api_select(mine.device, mine.isa, inner));
+    LS_TRY(ls_api_use_card(mine.device, "a timing", &card, inner));
     struct lockstep_timing *timing = ls_alloc(1, sizeof *timing);
     if (timing == NULL)
         return ls_fail_memory(inner, "a timing");
@@ -119,7 +124,11 @@ int lockstep_tune(const struct lockstep_solver *solver, const struct lockstep_tu
                                                  .batch = points[i].batch,
                                                  .micro_batch = points[i].micro_batch};
     }
-    LS_TRY(ls_api_select(options->device, options->isa, inner));
+    int card;
+    char name[LS_API_DEVICE_ROOM];
+    mine.device = ls_api_solver_device(solver, mine.device, name);
+    LS_TRY(ls_api_select(mine.device, mine.isa, inner));
+    LS_TRY(ls_api_use_card(mine.device, "a measurement", &card, inner));
     struct lockstep_callbacks callbacks = options->callbacks;
     mine.callbacks = ls_caller_callbacks(&callbacks);
     return ls_tune(solver->definition, &mine, points, count, inner);

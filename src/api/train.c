@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/cards.h"
 #include "api/job.h"
 #include "api/options.h"
 #include "base/assert.h"
@@ -227,7 +228,11 @@ int ls_api_all_ranks(struct lockstep_trainer *trainer, ls_rank_threads_call *cal
 {
     if (trainer->threads != NULL)
         return ls_rank_threads_run(trainer->threads, call, user, error);
-    return unless_lost(trainer->job, call(user, 0, error), error);
+    const int card = ls_thread_card();
+    ls_thread_set_card(trainer->card);
+    const int status = call(user, 0, error);
+    ls_thread_set_card(card);
+    return unless_lost(trainer->job, status, error);
 }
 
 /* A resume computes with the instruction set of its snapshot, unless another one is pinned. All
@@ -281,6 +286,7 @@ struct creation {
     const struct lockstep_solver *solver;
     const struct lockstep_train_options *options;
     struct lockstep_trainer *trainer; /* rank 0 makes it before the others begin */
+    const int *cards;                 /* by rank, or NULL */
 };
 
 /* One rank of it: `options` are its own. */
@@ -300,6 +306,24 @@ static int join(const struct creation *creation, const struct lockstep_train_opt
     return status;
 }
 
+/* Ranks that have one card share what is left of its memory. (Each asks before it takes any.) */
+static int share_card(const struct creation *creation, int rank, uint64_t *memory,
+                      struct ls_error *error)
+{
+    const struct ls_device *device;
+    size_t left;
+    uint64_t sharers = 0;
+    for (int r = 0; r < ls_rank_threads_size(creation->trainer->threads); r++)
+        sharers += creation->cards != NULL && creation->cards[r] == creation->cards[rank];
+    LS_TRY(ls_device_find(creation->options->device, &device, error));
+    if (sharers < 2 || device->memory->left == NULL)
+        return 0;
+    LS_TRY(device->memory->left(&left, error));
+    if (*memory == 0 || left / sharers < *memory)
+        *memory = left / sharers > 0 ? left / sharers : 1;
+    return 0;
+}
+
 /* Ranks of one process share what it may take. Only rank 0 is asked and told anything. */
 static int join_rank(void *user, int rank, struct ls_error *error)
 {
@@ -311,6 +335,7 @@ static int join_rank(void *user, int rank, struct ls_error *error)
         comm = ls_rank_threads_comm(trainer->threads, rank);
     LS_ASSERT(comm != NULL);
     mine.memory /= (uint64_t)ls_rank_threads_size(trainer->threads);
+    LS_TRY(share_card(creation, rank, &mine.memory, error));
     if (rank > 0)
         mine.callbacks = (struct lockstep_callbacks){.user = NULL};
     return join(creation, &mine, comm, &trainer->ranks[rank], error);
@@ -370,7 +395,8 @@ int ls_api_trainer_create(const struct lockstep_solver *solver,
     mine.callbacks = ls_caller_callbacks(&trainer->callbacks);
     if (mine.workers == 0)
         mine.workers = usual_workers(options, ranks);
-    struct creation creation = {solver, &mine, trainer};
+    struct creation creation = {solver, &mine, trainer, cards};
+    trainer->card = cards != NULL ? cards[0] : -1;
     place_status(solver, options);
     int status = make_ranks(trainer, options, ranks, cards, error);
     if (status == 0)
@@ -393,7 +419,19 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
     *out = NULL;
     LS_TRY(ls_api_require(solver, "solver", inner));
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_train_options_init", inner));
-    return ls_api_trainer_create(solver, &mine, 1, NULL, out, inner);
+    struct ls_api_cards cards;
+    char name[LS_API_DEVICE_ROOM];
+    if (lockstep_job_size(mine.job) == 1)
+        mine.device = ls_api_solver_device(solver, mine.device, name);
+    int status = ls_api_cards(mine.device, &cards, inner);
+    if (mine.job != NULL) {
+        status = ls_comm_agree(ls_job_comm(mine.job), status, inner);
+        if (status == 0)
+            status = ls_api_cards_of_job(mine.job, &cards, inner);
+    }
+    LS_TRY(status);
+    return ls_api_trainer_create(solver, &mine, cards.count > 1 ? cards.count : 1,
+                                 cards.count > 0 ? cards.card : NULL, out, inner);
 }
 
 static int free_rank(void *user, int rank, struct ls_error *error)

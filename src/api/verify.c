@@ -3,6 +3,7 @@
 #include "solver/verify.h"
 
 #include "api/api.h"
+#include "api/cards.h"
 #include "api/caller.h"
 #include "api/options.h"
 #include "base/memory.h"
@@ -59,8 +60,10 @@ static struct lockstep_verify_options with_defaults(const struct lockstep_verify
     return all;
 }
 
-/* Each combination, those of a single rank once whatever the balance; `cases` NULL: counts them. */
-static size_t combine(const struct lockstep_verify_options *options, struct ls_verify_case *cases)
+/* Each combination, those of a single rank once whatever the balance; `cases` NULL: counts them.
+ * `cards`: by entry of options->ranks, or NULL. */
+static size_t combine(const struct lockstep_verify_options *options,
+                      const struct ls_api_cards *cards, struct ls_verify_case *cases)
 {
     size_t count = 0;
     for (size_t m = 0; m < options->memory_count; m++)
@@ -72,7 +75,8 @@ static size_t combine(const struct lockstep_verify_options *options, struct ls_v
                         continue;
                     if (cases != NULL)
                         cases[count] =
-                            (struct ls_verify_case){.ranks = options->ranks[r],
+                            (struct ls_verify_case){.cards = cards != NULL ? cards[r].card : NULL,
+                                                    .ranks = options->ranks[r],
                                                     .workers = options->workers[w],
                                                     .dynamic = !alone && options->dynamic[d] != 0,
                                                     .memory = options->memory[m]};
@@ -91,7 +95,7 @@ static int count_trainings(const struct lockstep_verify_options *options, size_t
     for (size_t i = 0; i < sizeof lists / sizeof *lists && all <= LOCKSTEP_TRAININGS_LIMIT; i++)
         all = lists[i] > LOCKSTEP_TRAININGS_LIMIT ? lists[i] : all * lists[i];
     bool many = all > (size_t)8 * LOCKSTEP_TRAININGS_LIMIT;
-    *count = many ? all : combine(options, NULL);
+    *count = many ? all : combine(options, NULL, NULL);
     if (!many && *count <= LOCKSTEP_TRAININGS_LIMIT)
         return 0;
     return ls_fail(error, LOCKSTEP_USAGE, NULL, "shorten a list",
@@ -100,7 +104,8 @@ static int count_trainings(const struct lockstep_verify_options *options, size_t
 }
 
 static int verify(const struct lockstep_solver *solver,
-                  const struct lockstep_verify_options *options, struct ls_error *error)
+                  const struct lockstep_verify_options *options, const struct ls_api_cards *cards,
+                  struct ls_error *error)
 {
     struct lockstep_callbacks callbacks = options->callbacks;
     size_t count = 0;
@@ -111,7 +116,7 @@ static int verify(const struct lockstep_solver *solver,
     if (status == 0 && options->weights == NULL)
         status = ls_api_solver_weights(solver->definition->solver, &weights, error);
     if (status == 0) {
-        combine(options, cases);
+        combine(options, cards, cases);
         struct ls_verify_options inner = {.cases = cases,
                                           .count = count,
                                           .stops = options->stops,
@@ -128,6 +133,44 @@ static int verify(const struct lockstep_solver *solver,
     return status;
 }
 
+/* What is compared on cards: each list of them is so many ranks. */
+struct placing {
+    struct ls_api_cards *cards;
+    int *ranks;
+    size_t count; /* 0: there are no cards */
+};
+
+static void free_placing(struct placing *placing)
+{
+    ls_free(placing->cards);
+    ls_free(placing->ranks);
+}
+
+static int place(const struct lockstep_verify_options *options, struct placing *placing,
+                 struct ls_error *error)
+{
+    const char *const *devices = options->device_count > 0 ? options->devices : &options->device;
+    const size_t count = options->device_count > 0 ? options->device_count : 1;
+    placing->cards = ls_alloc(count, sizeof *placing->cards);
+    placing->ranks = ls_alloc(count, sizeof *placing->ranks);
+    if (placing->cards == NULL || placing->ranks == NULL)
+        return ls_fail_memory(error, "a verification");
+    for (size_t i = 0; i < count; i++) {
+        LS_TRY(ls_api_cards(devices[i], &placing->cards[i], error));
+        placing->ranks[i] = placing->cards[i].count;
+        if (placing->cards[i].device != placing->cards[0].device)
+            return ls_fail(error, LOCKSTEP_USAGE, NULL, "compare cards with cards",
+                           "devices of several kinds need not have the same bits");
+    }
+    placing->count = placing->cards[0].count > 0 ? count : 0;
+    if (placing->count == 0 && options->device_count > 1)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL, "this device has no cards to compare");
+    if (placing->count > 0 && options->rank_count > 0)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, "leave ranks out",
+                       "each card of a list is a rank already");
+    return 0;
+}
+
 int lockstep_verify(const struct lockstep_solver *solver,
                     const struct lockstep_verify_options *options, struct lockstep_error *error)
 {
@@ -136,8 +179,25 @@ int lockstep_verify(const struct lockstep_solver *solver,
     struct lockstep_verify_options mine;
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_verify_options_init", inner));
     options = &mine;
+    char name[LS_API_DEVICE_ROOM];
+    struct placing placing = {.count = 0};
     LS_TRY(check_options(options, inner));
+    mine.device =
+        mine.device_count > 0 ? mine.devices[0] : ls_api_solver_device(solver, mine.device, name);
     LS_TRY(ls_api_select(options->device, options->isa, inner));
-    struct lockstep_verify_options all = with_defaults(options);
-    return verify(solver, &all, inner);
+    int status = place(options, &placing, inner);
+    if (status == 0) {
+        if (placing.count > 0) {
+            mine.ranks = placing.ranks;
+            mine.rank_count = placing.count;
+        }
+        if (mine.worker_count == 0 && placing.count > 1) {
+            mine.workers = one;
+            mine.worker_count = 1;
+        }
+        struct lockstep_verify_options all = with_defaults(options);
+        status = verify(solver, &all, placing.count > 0 ? placing.cards : NULL, inner);
+    }
+    free_placing(&placing);
+    return status;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/caffe_train.h"
+#include "cli/cards.h"
 #include "cli/job.h"
 #include "cli/report.h"
 
@@ -69,23 +70,46 @@ static int count_gpus(const char *gpu)
     return count;
 }
 
-void ls_caffe_tell_device(const struct ls_caffe_flags *flags, const struct ls_glog *log)
+/* On several GPUs Caffe trains another thing than on one. */
+static void tell_batch(const struct ls_caffe_flags *flags, const struct ls_glog *log)
 {
-    const int workers = flags->workers > 0 ? (int)flags->workers : lockstep_default_workers();
-    if (flags->gpu == NULL) {
-        ls_glog_put(log, LS_GLOG_INFO, "caffe.cpp:213", "Use CPU with %d workers.", workers);
-        return;
-    }
-    ls_glog_put(log, LS_GLOG_WARNING, "caffe.cpp:218",
-                "-gpu %s: there is no device for GPUs; using the CPU with %d workers, on whose "
-                "number the result does not depend.",
-                flags->gpu, workers);
-    const int gpus = count_gpus(flags->gpu);
-    if (gpus != 1 && flags->solver != NULL)
+    if (count_gpus(flags->gpu) != 1 && flags->solver != NULL)
         ls_glog_put(log, LS_GLOG_WARNING, "caffe.cpp:219",
                     "batch_size is the whole batch here. On several GPUs Caffe takes so many "
                     "samples on each: for the same training multiply batch_size of the train net "
                     "by their number.");
+}
+
+const char *ls_caffe_choose_device(const struct ls_caffe_flags *flags, const struct ls_glog *log,
+                                   char name[LS_CAFFE_DEVICE_ROOM])
+{
+    const int workers = flags->workers > 0 ? (int)flags->workers : lockstep_default_workers();
+    struct lockstep_cards *cards;
+    if (flags->gpu == NULL) {
+        ls_glog_put(log, LS_GLOG_INFO, "caffe.cpp:213", "Use CPU with %d workers.", workers);
+        return NULL;
+    }
+    struct lockstep_error *error = lockstep_error_new();
+    const bool there = lockstep_cards_find(&cards, error) == 0;
+    if (there) {
+        const size_t first = strcmp(flags->gpu, "all") == 0 ? 0 : strcspn(flags->gpu, ",");
+        if (flags->solver != NULL)
+            snprintf(name, LS_CAFFE_DEVICE_ROOM, "cuda:%s", flags->gpu);
+        else
+            snprintf(name, LS_CAFFE_DEVICE_ROOM, "cuda:%.*s", first > 0 ? (int)first : 1,
+                     first > 0 ? flags->gpu : "0");
+        ls_glog_put(log, LS_GLOG_INFO, "caffe.cpp:218", "Using GPUs %s; %s", name + 5,
+                    lockstep_cards_tested(cards));
+    } else {
+        ls_glog_put(log, LS_GLOG_WARNING, "caffe.cpp:218",
+                    "-gpu %s: using the CPU with %d workers, on whose number the result does not "
+                    "depend: %s",
+                    flags->gpu, workers, error != NULL ? lockstep_error_text(error) : "no memory");
+    }
+    tell_batch(flags, log);
+    lockstep_cards_free(cards);
+    lockstep_error_free(error);
+    return there ? name : NULL;
 }
 
 int ls_caffe_report(const struct ls_glog *log, int status, struct lockstep_error *error)
@@ -116,7 +140,7 @@ static double sum_losses(const struct lockstep_output *outputs, size_t count)
 }
 
 static int run_test(const struct ls_caffe_flags *flags, const struct ls_glog *log,
-                    struct lockstep_error *error)
+                    const char *device, struct lockstep_error *error)
 {
     struct lockstep_model *model = NULL;
     struct lockstep_model_options options;
@@ -127,6 +151,7 @@ static int run_test(const struct ls_caffe_flags *flags, const struct ls_glog *lo
     options.stages = (const char *const *)flags->stage;
     options.stage_count = flags->stages;
     options.iterations = flags->iterations;
+    options.device = device;
     options.dummy = ls_caffe_dummy_options(flags, log, &dummy) ? &dummy : NULL;
     options.callbacks = (struct lockstep_callbacks){(void *)(uintptr_t)log, on_event, NULL};
     const struct lockstep_output *outputs = NULL;
@@ -153,9 +178,10 @@ static int test(const struct ls_caffe_flags *flags, const struct ls_glog *log)
         return ls_cli_usage_error("caffe test: need model weights to score: -weights FILE");
     if (flags->iterations < 1)
         return ls_cli_usage_error("caffe test: -iterations must be at least 1");
-    ls_caffe_tell_device(flags, log);
+    char name[LS_CAFFE_DEVICE_ROOM];
+    const char *device = ls_caffe_choose_device(flags, log, name);
     struct lockstep_error *error = lockstep_error_new();
-    int status = run_test(flags, log, error);
+    int status = run_test(flags, log, device, error);
     if (status != 0)
         ls_caffe_report(log, status, error);
     lockstep_error_free(error);
@@ -224,7 +250,8 @@ static int take_time(const struct ls_caffe_flags *flags, const struct ls_glog *l
         return ls_cli_usage_error("caffe time: need a model definition to time: -model FILE");
     if (flags->iterations < 1)
         return ls_cli_usage_error("caffe time: -iterations must be at least 1");
-    ls_caffe_tell_device(flags, log);
+    char name[LS_CAFFE_DEVICE_ROOM];
+    const char *device = ls_caffe_choose_device(flags, log, name);
     if (flags->phase != NULL && strcmp(flags->phase, "TRAIN") != 0)
         ls_glog_put(log, LS_GLOG_WARNING, "caffe.cpp:60",
                     "-phase %s: times are those of the train phase, forward and backward",
@@ -235,6 +262,7 @@ static int take_time(const struct ls_caffe_flags *flags, const struct ls_glog *l
     lockstep_time_options_init(&options);
     options.workers = (int)flags->workers;
     options.iterations = flags->iterations;
+    options.device = device;
     struct lockstep_error *error = lockstep_error_new();
     int status = load_net(flags, log, &solver, error);
     if (status == 0) {
@@ -290,9 +318,15 @@ static void put_device_line(void *user, const char *line)
 
 static int query(const struct ls_caffe_flags *flags, const struct ls_glog *log)
 {
-    (void)flags;
-    ls_glog_put(log, LS_GLOG_INFO, "caffe.cpp:138", "Querying devices: the CPU");
-    ls_cli_describe_machine(put_device_line, (void *)(uintptr_t)log);
+    void *user = (void *)(uintptr_t)log;
+    struct lockstep_error *error = lockstep_error_new();
+    const char *gpu = flags->gpu != NULL ? flags->gpu : "all";
+    ls_glog_put(log, LS_GLOG_INFO, "caffe.cpp:138", "Querying GPUs %s, and the CPU", gpu);
+    ls_cli_describe_machine(put_device_line, user);
+    if (ls_cli_describe_cards(gpu, put_device_line, user, error) != 0)
+        ls_glog_put(log, LS_GLOG_INFO, "common.cpp:199", "No card: %s",
+                    error != NULL ? lockstep_error_text(error) : "no memory");
+    lockstep_error_free(error);
     return 0;
 }
 
@@ -318,7 +352,8 @@ const char ls_caffe_usage[] =
     "  -weights A,B        train: finetune from these weights; test: score them\n"
     "  -model FILE         test, time: the net's definition\n"
     "  -iterations N       test, time: how many batches; default: 50\n"
-    "  -gpu 0,1|all        there is no device for GPUs: the CPU is used, and that is said\n"
+    "  -gpu 0,1|all        compute on these cards; where there are none, on the CPU, and that is\n"
+    "                      said\n"
     "  -phase, -level, -stage a,b   the state of the net\n"
     "  -sigint_effect, -sighup_effect snapshot|stop|none; default: stop, snapshot\n"
     "  -logtostderr, -alsologtostderr, -log_dir DIR, -minloglevel N, -stderrthreshold N\n"

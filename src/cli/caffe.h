@@ -22,12 +22,12 @@ void ls_caffe_put_event(const struct ls_glog *log, const char *place,
 /* The flags about dummy data, told of in the log. False: there are none. */
 bool ls_caffe_dummy_options(const struct ls_caffe_flags *flags, const struct ls_glog *log,
                             struct lockstep_dummy_options *options);
-/* That there are no GPUs, and what -gpu would have meant. */
-void ls_caffe_tell_device(const struct ls_caffe_flags *flags, const struct ls_glog *log);
+/* Says what computes, and returns its name: cards where -gpu asks for some and they are there (for
+ * what does not train the first of them), else NULL, and why. `name` has room for it. */
+enum { LS_CAFFE_DEVICE_ROOM = 512 };
+const char *ls_caffe_choose_device(const struct ls_caffe_flags *flags, const struct ls_glog *log,
+                                   char name[LS_CAFFE_DEVICE_ROOM]);
 /* The problems of an error, each a line. Returns `status`. */
 int ls_caffe_report(const struct ls_glog *log, int status, struct lockstep_error *error);
-
-/* What this machine has, line by line. */
-void ls_cli_describe_machine(void (*put)(void *user, const char *line), void *user);
 
 #endif

@@ -380,35 +380,3 @@ const struct ls_cli_command ls_cli_upgrade_net_proto_binary =
 const struct ls_cli_command ls_cli_upgrade_solver_proto_text =
     UPGRADE("upgrade_solver_proto_text", "writes a solver's definition in the newest form",
             upgrade_solver, "prototxt");
-
-/* ---- device_query ---------------------------------------------------------------------------- */
-
-static void put_line(void *user, const char *line)
-{
-    (void)user;
-    puts(line);
-}
-
-static int query(const void *data)
-{
-    (void)data;
-    ls_cli_describe_machine(put_line, NULL);
-    return 0;
-}
-
-struct query_values {
-    struct log_values log;
-};
-
-static const struct ls_cli_option query_options[] = {LOG_OPTIONS(struct query_values, log),
-                                                     {.name = NULL}};
-
-const struct ls_cli_command ls_cli_device_query = {
-    .name = "device_query",
-    .summary = "says what computes here, and what it can do",
-    .usage = "",
-    .options = query_options,
-    .example = "device_query",
-    .run = query,
-    .values_size = sizeof(struct query_values),
-};

@@ -15,6 +15,7 @@ enum { PATH_ROOM = 1024, SETS = 4, TEXT_ROOM = 512 };
 
 /* A training under way, as its callbacks see it. */
 struct session {
+    const char *device; /* NULL: the CPU, or what the solver says */
     const struct ls_glog *log;
     char name[256];         /* of what is trained */
     char policy[64];        /* of the learning rate */
@@ -216,6 +217,7 @@ static int train(const struct ls_caffe_flags *flags, struct session *session,
     lockstep_train_options_init(&options);
     options.workers = (int)flags->workers;
     options.weights = flags->weights;
+    options.device = session->device;
     if (flags->snapshot != NULL)
         options.resume = snapshot_of(flags->snapshot, session->log, path);
     options.overwrite = !flags->dummy_data; /* as Caffe does; a trial spares what was trained */
@@ -259,6 +261,7 @@ static int effect_of(const char *flag, const char *text, enum ls_cli_effect *eff
 int ls_caffe_train(const struct ls_caffe_flags *flags, const struct ls_glog *log)
 {
     struct session session = {.log = log, .policy = "fixed"};
+    char name[LS_CAFFE_DEVICE_ROOM];
     enum ls_cli_effect interrupt = LS_CLI_STOP, hang_up = LS_CLI_SNAPSHOT;
     if (flags->solver == NULL)
         return ls_cli_usage_error("caffe train: need a solver definition to train: -solver FILE");
@@ -271,7 +274,7 @@ int ls_caffe_train(const struct ls_caffe_flags *flags, const struct ls_glog *log
     if (status != 0)
         return status;
     name_of(flags->solver, session.name, sizeof session.name);
-    ls_caffe_tell_device(flags, log);
+    session.device = ls_caffe_choose_device(flags, log, name);
     ls_cli_catch_signals(NULL);
     ls_cli_set_signal_effects(interrupt, hang_up);
     struct lockstep_error *error = lockstep_error_new();

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cards.h"
 #include "cli/commands.h"
 #include "cli/model.h"
 #include "cli/report.h"
@@ -304,6 +305,7 @@ static int set_options(const struct values *values, struct lockstep_generator_op
     options->workers = (int)values->model.workers;
     options->isa = values->model.isa;
     options->device = values->model.device;
+    ls_cli_note_cards(values->model.device);
     options->level = (int)values->model.level;
     options->stages = values->model.stages.items;
     options->stage_count = values->model.stages.count;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cards.h"
 #include "cli/commands.h"
 #include "cli/dummy.h"
 #include "cli/plan_json.h"
@@ -72,6 +73,7 @@ static int make(const struct values *values, struct lockstep_plan **plan,
     options.workers = (int)values->workers;
     options.isa = values->isa;
     options.device = values->device;
+    ls_cli_note_cards(values->device);
     options.memory = values->memory;
     options.level = (int)values->level;
     options.stages = values->stages.items;

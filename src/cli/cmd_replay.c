@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cards.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "monitor/monitor.h"
@@ -183,6 +184,7 @@ static struct lockstep_train_options train_options(const struct values *values,
     options.workers = (int)values->workers;
     options.isa = values->isa;
     options.device = values->device;
+    ls_cli_note_cards(values->device);
     options.memory = values->memory;
     options.audit = values->audit;
     options.resume = from;

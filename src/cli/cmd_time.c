@@ -1,5 +1,6 @@
 /* lockstep time: where the time of a training goes, layer by layer.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/cards.h"
 #include "cli/commands.h"
 #include "cli/dummy.h"
 #include "cli/report.h"
@@ -53,6 +54,7 @@ static int run(const void *data)
     options.workers = (int)values->workers;
     options.isa = values->isa;
     options.device = values->device;
+    ls_cli_note_cards(values->device);
     options.memory = values->memory;
     options.iterations = values->iterations;
     struct lockstep_error *error = lockstep_error_new();

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 
+#include "cli/cards.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/size.h"
@@ -112,6 +113,7 @@ static int find_base(const struct lockstep_solver *solver, const struct values *
     lockstep_plan_options_init(&options);
     options.isa = values->isa;
     options.device = values->device;
+    ls_cli_note_cards(values->device);
     int status = lockstep_plan_training(solver, &options, &plan, error);
     if (status != 0)
         return status;

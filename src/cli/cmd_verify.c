@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/cards.h"
 #include "cli/commands.h"
 #include "cli/dummy.h"
 #include "cli/rate.h"
@@ -23,7 +24,7 @@ enum { NAME = 16, TRAINING = 512, HASH = 65 };
 struct values {
     const char *solver, *workers, *ranks, *balance, *memory, *resume, *weights, *isa, *device;
     int64_t iterations;
-    struct ls_cli_list set;
+    struct ls_cli_list set, gpu;
     struct ls_cli_dummy_values dummy;
 };
 
@@ -32,6 +33,8 @@ struct lists {
     int workers[COUNTS_MAX], ranks[COUNTS_MAX], dynamic[2], stops;
     uint64_t memory[COUNTS_MAX];
     char isa[SETS_MAX][NAME]; /* "": the best */
+    char device_text[COUNTS_MAX][512];
+    const char *device[COUNTS_MAX]; /* of --gpu */
     size_t worker_count, rank_count, dynamic_count, memory_count, isa_count;
 };
 
@@ -125,13 +128,13 @@ static bool parse_sets(const char *list, struct lists *lists)
 /* 0, or the exit code after a message. */
 static int parse_lists(const struct values *values, struct lists *lists)
 {
-    if (!ls_cli_parse_counts(values->workers, WORKERS_MAX, lists->workers, COUNTS_MAX,
-                             &lists->worker_count))
+    if (!ls_cli_parse_counts(values->workers != NULL ? values->workers : "1,2,3", WORKERS_MAX,
+                             lists->workers, COUNTS_MAX, &lists->worker_count))
         return ls_cli_usage_error("verify: --workers '%s' is not a list of at most %d numbers from "
                                   "1 to %d, such as 1,2,3",
                                   values->workers, COUNTS_MAX, WORKERS_MAX);
-    if (!ls_cli_parse_counts(values->ranks, RANKS_MAX, lists->ranks, COUNTS_MAX,
-                             &lists->rank_count))
+    if (!ls_cli_parse_counts(values->ranks != NULL ? values->ranks : "1", RANKS_MAX, lists->ranks,
+                             COUNTS_MAX, &lists->rank_count))
         return ls_cli_usage_error("verify: --ranks '%s' is not a list of at most %d numbers from "
                                   "1 to %d, such as 1,2",
                                   values->ranks, COUNTS_MAX, RANKS_MAX);
@@ -230,6 +233,25 @@ static void show(void *user, const struct lockstep_event *event)
     ls_monitor_event(&screen->monitor, event);
 }
 
+enum { CARDS = 512 };
+
+/* Lists of --gpu as names of devices. */
+static int name_devices(const struct values *values, struct lists *lists)
+{
+    if (values->gpu.count > 0 && values->device != NULL && strcmp(values->device, "cuda") != 0)
+        return ls_cli_usage_error("verify: --gpu says that cards compute, and --device '%s' "
+                                  "something else. hint: leave --device out",
+                                  values->device);
+    if (values->gpu.count > COUNTS_MAX)
+        return ls_cli_usage_error("verify: at most %d lists of cards can be compared", COUNTS_MAX);
+    for (size_t i = 0; i < values->gpu.count; i++) {
+        if (snprintf(lists->device_text[i], CARDS, "cuda:%s", values->gpu.items[i]) >= CARDS)
+            return ls_cli_usage_error("verify: --gpu: the list is too long");
+        lists->device[i] = lists->device_text[i];
+    }
+    return 0;
+}
+
 static int verify(const struct values *values, const struct lists *lists, const char *isa,
                   struct rows *rows, struct lockstep_error *error)
 {
@@ -240,10 +262,16 @@ static int verify(const struct values *values, const struct lists *lists, const 
     ls_progress_init(&screen.progress, stdout, NULL);
     screen.progress.unit = "updates";
     lockstep_verify_options_init(&options);
-    options.workers = lists->workers;
-    options.worker_count = lists->worker_count;
-    options.ranks = lists->ranks;
-    options.rank_count = lists->rank_count;
+    if (values->workers != NULL || values->gpu.count == 0) {
+        options.workers = lists->workers;
+        options.worker_count = lists->worker_count;
+    }
+    if (values->ranks != NULL || values->gpu.count == 0) {
+        options.ranks = lists->ranks;
+        options.rank_count = lists->rank_count;
+    }
+    options.devices = lists->device;
+    options.device_count = values->gpu.count;
     options.dynamic = lists->dynamic;
     options.dynamic_count = lists->dynamic_count;
     options.memory = lists->memory;
@@ -381,6 +409,10 @@ static int run(const void *data)
         return ls_cli_usage_error("verify: --solver FILE is missing");
     int status = parse_lists(values, &lists);
     if (status == 0)
+        status = name_devices(values, &lists);
+    if (status == 0)
+        ls_cli_note_cards(values->gpu.count > 0 ? lists.device[0] : values->device);
+    if (status == 0)
         status = verify_sets(values, &lists, &rows);
     free(rows.row);
     return status;
@@ -390,8 +422,6 @@ static void defaults(void *data)
 {
     struct values *values = data;
     values->iterations = -1;
-    values->workers = "1,2,3";
-    values->ranks = "1";
     values->balance = "static";
     values->memory = "full";
 }
@@ -415,7 +445,11 @@ static const struct ls_cli_option options[] = {
     LS_CLI_CHOICE("isa", "LIST", struct values, isa, "generic sse41 avx2 avx512 avx512_bf16 amx",
                   "all of that with each instruction set (generic, sse41, avx2,\n"
                   "avx512, avx512_bf16, amx); default: the best one"),
-    LS_CLI_DEVICE(struct values, device),
+    LS_CLI_DEVICE_ALONE(struct values, device),
+    LS_CLI_ROW(LS_CLI_LIST, "gpu", "LIST", struct values, gpu, 0,
+               "train on NVIDIA's cards of these numbers, a rank for each (0 or 0,1, or\n"
+               "0,0 for two on one card, or all); may be given several times, for the\n"
+               "lists to compare (docs/gpu.md)"),
     LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 1,
                "updates; default: as many as the solver says, at most 50"),
     LS_CLI_ROW(LS_CLI_TEXT, "weights", "FILES", struct values, weights, 0,

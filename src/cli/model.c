@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/model.h"
 
+#include "cli/cards.h"
 #include "cli/output_file.h"
 #include "cli/report.h"
 #include "cli/size.h"
@@ -20,6 +21,7 @@ int ls_cli_load_model(const char *command, const struct ls_cli_model_values *val
     options.workers = (int)values->workers;
     options.isa = values->isa;
     options.device = values->device;
+    ls_cli_note_cards(values->device);
     options.level = (int)values->level;
     options.stages = values->stages.items;
     options.stage_count = values->stages.count;

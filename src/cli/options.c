@@ -21,8 +21,7 @@ static const struct {
     const char *name, *advice;
 } elsewhere[] = {
     {"snapshot", "to continue from a snapshot, say --resume FILE"},
-    {"gpu", "leave it out; the definition's solver_mode is accepted, and --workers N sets how many "
-            "workers compute"},
+    {"gpu", "leave it out: this command needs no card"},
     {"model", "say --solver FILE, which names the net"},
     {"sigint-effect", "leave it out; SIGINT makes a snapshot and stops"},
     {"sighup-effect", "leave it out; SIGHUP makes a snapshot and goes on"},
@@ -135,14 +134,37 @@ static int set_flag(const struct ls_cli_option *option, const char *text, int *v
     return 0;
 }
 
+/* --device and --gpu have one place. */
+static int set_device(const struct ls_cli_option *option, const char *text, const char **place)
+{
+    static char cards[512]; /* "cuda:" and a list; a command has one */
+    const bool gpu = option->kind == LS_CLI_CARDS;
+    if (*place != NULL && strcmp(gpu ? *place : text, "cuda") != 0)
+        return ls_cli_usage_error("--gpu says that cards compute, and --device '%s' something "
+                                  "else. hint: leave --device out",
+                                  gpu ? *place : text);
+    if (*place != NULL && !gpu)
+        return 0;
+    *place = text;
+    if (gpu && snprintf(cards, sizeof cards, "cuda:%s", text) >= (int)sizeof cards)
+        return ls_cli_usage_error("--gpu: the list is too long");
+    if (gpu)
+        *place = cards;
+    return 0;
+}
+
 /* Stores the value of an option; `text` is NULL only for a flag. */
 static int set_value(const struct ls_cli_option *option, const char *text, void *values)
 {
     char *place = (char *)values + option->offset;
     switch (option->kind) {
     case LS_CLI_TEXT:
+        if (strcmp(option->name, "device") == 0)
+            return set_device(option, text, (const char **)(void *)place);
         *(const char **)(void *)place = text;
         return 0;
+    case LS_CLI_CARDS:
+        return set_device(option, text, (const char **)(void *)place);
     case LS_CLI_INTEGER:
         return set_integer(option, text, (int64_t *)(void *)place);
     case LS_CLI_SIZE:

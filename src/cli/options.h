@@ -23,6 +23,7 @@ enum ls_cli_kind {
     LS_CLI_SIZE,    /* uint64_t: bytes, at least 1 */
     LS_CLI_PART,    /* double, 0 to 1 */
     LS_CLI_FLAG,    /* int */
+    LS_CLI_CARDS,   /* const char *, that of --device, which becomes "cuda:" and the text */
     LS_CLI_LIST     /* struct ls_cli_list: may be given several times */
 };
 
@@ -67,9 +68,15 @@ struct ls_cli_option {
     LS_CLI_CHOICE("isa", "NAME", type, member, "generic sse41 avx2 avx512 avx512_bf16 amx",        \
                   "pin the instruction set: generic, sse41, avx2, avx512, avx512_bf16, amx\n"      \
                   "(avx512 and what these have for BF16); default: best")
+#define LS_CLI_DEVICE_ALONE(type, member)                                                          \
+    LS_CLI_CHOICE("device", "NAME", type, member, "cpu reference cuda",                            \
+                  "what computes: one of those that lockstep --version lists; default: cpu,\n"     \
+                  "or the card that the solver's solver_mode and device_id ask for")
 #define LS_CLI_DEVICE(type, member)                                                                \
-    LS_CLI_CHOICE("device", "NAME", type, member, "cpu reference",                                 \
-                  "what computes: one of those that lockstep --version lists; default: cpu")
+    LS_CLI_DEVICE_ALONE(type, member),                                                             \
+        LS_CLI_ROW(LS_CLI_CARDS, "gpu", "LIST", type, member, 0,                                   \
+                   "compute on NVIDIA's cards of these numbers: 0 or 0,1 or all; a training\n"     \
+                   "has a rank for each, and 0,0 are two on one card (docs/gpu.md)")
 #define LS_CLI_MAP(type, member)                                                                   \
     LS_CLI_CHOICE("map", "MAP", type, member, "gpt2 bert vit torchvision FILE",                    \
                   "names of weights of another program: gpt2, bert, vit, torchvision, or\n"        \

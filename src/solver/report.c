@@ -15,6 +15,7 @@
 #include "engine/residents.h"
 #include "ir/layer.h"
 #include "solver/caffe_files.h"
+#include "solver/card.h"
 #include "solver/checkpoint.h"
 #include "solver/environment.h"
 #include "solver/events.h"
@@ -510,11 +511,42 @@ static int report_ignored(struct ls_trainer *trainer, struct ls_error *error)
     return 0;
 }
 
+/* What has not run on a card is called that. */
+static int report_card(struct ls_trainer *trainer, struct ls_error *error)
+{
+    struct ls_card_facts facts;
+    const struct ls_device_cards *cards = trainer->device->cards;
+    const int card = ls_thread_card() > 0 ? ls_thread_card() : 0;
+    LS_TRY(cards->describe(card, &facts, error));
+    SAY("Computing on card %d (%s)%s; %s", card, facts.name,
+        trainer->comm->size > 1 ? " and those of the other ranks" : "", cards->tested);
+    return 0;
+}
+
+/* solver_mode is GPU, and the CPU computes. */
+static int report_no_card(struct ls_trainer *trainer, struct ls_error *error)
+{
+    int card;
+    struct ls_error *why = ls_alloc(1, sizeof *why);
+    if (why == NULL)
+        return ls_fail_memory(error, "a message");
+    if (ls_solver_card(trainer->definition, &card, why) != 0)
+        SAY("solver_mode GPU: using the CPU, because %s", why->problems[0].message);
+    else
+        SAY("solver_mode GPU: using the CPU, because %s",
+            trainer->comm->size > 1 ? "several ranks compute and no cards were named"
+                                    : "another device was asked for");
+    ls_free(why);
+    return 0;
+}
+
 int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error)
 {
     LS_TRY(check_best(trainer, error));
-    if (trainer->definition->gpu_asked)
-        SAY("solver_mode GPU is not supported; using the CPU");
+    if (trainer->device->cards != NULL)
+        LS_TRY(report_card(trainer, error));
+    else if (trainer->definition->gpu_asked)
+        LS_TRY(report_no_card(trainer, error));
     LS_TRY(report_facts(trainer, iterations, error));
     report_batch(trainer);
     report_data(trainer, iterations);

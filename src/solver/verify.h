@@ -7,7 +7,8 @@
 
 /* A form of the training that must not matter. */
 struct ls_verify_case {
-    int ranks; /* threads of this process, each with so many */
+    const int *cards; /* by rank; NULL: none */
+    int ranks;        /* threads of this process, each with so many */
     int workers;
     bool dynamic;    /* balance */
     uint64_t memory; /* of each rank; 0: no limit */

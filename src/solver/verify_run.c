@@ -52,6 +52,12 @@ struct rank {
 
 void ls_verify_name(const struct ls_verify_case *what, struct ls_text *text)
 {
+    for (int r = 0; r < what->ranks && what->cards != NULL; r++)
+        ls_text_format(text, "%s%d%s",
+                       r > 0             ? ","
+                       : what->ranks > 1 ? "cards "
+                                         : "card ",
+                       what->cards[r], r + 1 == what->ranks ? ": " : "");
     if (what->ranks > 1)
         ls_text_format(text, "%d ranks of ", what->ranks);
     ls_text_format(text, "%d worker%s", what->workers, what->workers > 1 ? "s" : "");
@@ -206,6 +212,8 @@ static void *run_rank(void *argument)
                          NULL); /* it was found before */
     if (device->enter_thread != NULL)
         device->enter_thread();
+    if (rank->segment->what->cards != NULL)
+        ls_thread_set_card(rank->segment->what->cards[rank->rank]);
     int status = ls_comm_create(rank->transport, &options, &comm, rank->error);
     if (status == 0) {
         ls_detector_set_on_failure(comm->detector, say_nothing, NULL);
@@ -236,7 +244,11 @@ static int run_segment(struct segment *segment, struct ls_error *error)
     int count = segment->what->ranks, started = 0, status = 0;
     if (count == 1) {
         struct rank alone = {.segment = segment, .error = error};
-        return train(&alone, NULL);
+        const int card = ls_thread_card();
+        ls_thread_set_card(segment->what->cards != NULL ? segment->what->cards[0] : -1);
+        status = train(&alone, NULL);
+        ls_thread_set_card(card);
+        return status;
     }
     struct ls_transport **transports = ls_alloc((size_t)count, sizeof *transports);
     struct rank *ranks = ls_alloc((size_t)count, sizeof *ranks);
