@@ -87,6 +87,9 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
   if(NOT LS_CUDA_HAS_NCCL) # cards exchange over the host's memory
     list(FILTER host EXCLUDE REGEX "/nccl\\.c$")
   endif()
+  if(NOT LS_CUDA_HAS_CUBLASLT) # products have kernels of our own
+    list(FILTER host EXCLUDE REGEX "/cublaslt[^/]*\\.c$")
+  endif()
   add_library(ls_cuda_host STATIC ${host})
   target_link_libraries(ls_cuda_host PUBLIC ls_device)
   target_include_directories(ls_cuda_host SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
@@ -101,6 +104,24 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
       endforeach()
     endif()
   endforeach()
+  if(LS_CUDA_HAS_CUBLASLT)
+    set(test ${CMAKE_SOURCE_DIR}/tests/cuda/test_cublaslt.c)
+    ls_test(cuda_test_cublaslt ${test} ls_kernels ls_ops ls_cuda_host ls_cuda_fake)
+    # Mutants (cmake/mutants.cmake): sums are split, and added up in the order in which parts arrive;
+    # arrays are said to be more aligned than they are.
+    set(of_SPLIT "the product has other bits")
+    set(of_ALIGNED "of layer 'ip': cuBLASLt: an unsupported value")
+    foreach(name SPLIT ALIGNED)
+      string(TOLOWER cuda_mutant_${name} mutant)
+      ls_test(${mutant} ${test} ls_kernels ls_ops ls_cuda_host ls_cuda_fake)
+      target_compile_definitions(${mutant} PRIVATE LS_MUTANT_${name}=1)
+      target_sources(${mutant} PRIVATE ${CMAKE_SOURCE_DIR}/src/ops/cuda/cublaslt_product.c)
+      target_link_options(${mutant} PRIVATE -Wl,--undefined=ls_test_path) # what reads the filter
+      set_tests_properties(${mutant} PROPERTIES
+        ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=bits_*"
+        PASS_REGULAR_EXPRESSION "${of_${name}}")
+    endforeach()
+  endif()
   if(LS_CUDA_HAS_NCCL)
     ls_test(cuda_test_exchange ${CMAKE_SOURCE_DIR}/tests/cuda/test_exchange.c ls_cuda_host
       ls_cuda_fake)

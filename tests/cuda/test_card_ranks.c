@@ -30,15 +30,20 @@ int __wrap_ls_device_find(const char *name, const struct ls_device **device, str
     return 0;
 }
 
-static int setup(void **state)
+static struct lockstep_solver *load(const char *precision)
 {
-    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, 12);
-    *state = load_solver(
-        "base_lr: 0.02 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed'\n"
+    return load_solver(
+        "base_lr: 0.02 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed' precision: %s\n"
         "max_iter: %d snapshot: 2 iter_size: 1 test_interval: 3 test_initialization: false\n"
         "micro_batch: 2 clip_gradients: 2 random_seed: 5 display: 1\n"
         "net_param { %s }\n",
-        END, ls_test_net("rank_threads", LS_TEST_VALUES({"batch", "7"})));
+        precision, END, ls_test_net("rank_threads", LS_TEST_VALUES({"batch", "7"})));
+}
+
+static int setup(void **state)
+{
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, 12);
+    *state = load("FP32");
     return 0;
 }
 
@@ -150,6 +155,32 @@ static void any_cards_give_same_bits(void **state)
     }
 }
 
+/* With products of libraries, in the precisions that they have tensor cores for. */
+static void any_cards_give_same_bits_in_any_precision(void **state)
+{
+    static const char *const precisions[] = {"BF16", "TF32"};
+    (void)state;
+    struct bytes fp32 = read_bytes(file_of("one", END));
+    for (int p = 0; p < 2; p++) {
+        struct lockstep_solver *solver = load(precisions[p]);
+        struct run run = {.ranks = 1, .cards = {0}, .prefix = precisions[p], .end = -1};
+        check_run(solver, &run);
+        struct bytes whole = read_bytes(file_of(precisions[p], END));
+        run = (struct run){.ranks = 3,
+                           .cards = {0, 2, 1},
+                           .seed = 7,
+                           .prefix = "many",
+                           .end = -1,
+                           .connects = true};
+        check_run(solver, &run);
+        check_same(whole, read_bytes(file_of("many", END)), "%s, 3 ranks", precisions[p]);
+        assert_false(whole.size == fp32.size && memcmp(whole.data, fp32.data, whole.size) == 0);
+        free(whole.data);
+        lockstep_solver_free(solver);
+    }
+    free(fp32.data);
+}
+
 static void exchanges_over_the_host_give_same_bits(void **state)
 {
     struct run run = {.ranks = 2, .cards = {0, 1}, .prefix = "host", .end = -1};
@@ -190,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_cards_give_same_bits), /* first: the others compare */
+        cmocka_unit_test(any_cards_give_same_bits_in_any_precision),
         cmocka_unit_test(exchanges_over_the_host_give_same_bits),
         cmocka_unit_test(a_training_goes_on_on_other_cards),
         cmocka_unit_test(a_card_that_fails_is_named),

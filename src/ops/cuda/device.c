@@ -12,6 +12,9 @@
 #include "ops/cuda/accumulator.h"
 #include "ops/cuda/contract.h"
 #include "ops/cuda/convert.h"
+#if LS_CUDA_HAS_CUBLASLT
+#include "ops/cuda/cublaslt.h"
+#endif
 #include "ops/cuda/ops.h"
 #include "ops/cuda/samples.h"
 
@@ -82,14 +85,20 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
         LS_TRY(of->check(op, error));
     if (of->scratch != NULL)
         prepared->scratch_bytes = of->scratch(op);
+    if (of->prepare != NULL)
+        LS_TRY(of->prepare(prepared, error));
     if (prepared->scratch_bytes > 0) /* the arena is aligned to 64 bytes */
         prepared->scratch_bytes += SCRATCH_ALIGNMENT;
-    return copy_table(prepared, of, error);
+    return of->prepare != NULL ? 0 : copy_table(prepared, of, error);
 }
 
 static void release(struct ls_prepared *prepared)
 {
-    ls_card_memory.free(prepared->state);
+    const struct ls_card_op *of = card_op_of(prepared);
+    if (of->prepare == NULL)
+        ls_card_memory.free(prepared->state);
+    else if (prepared->state != NULL)
+        of->release(prepared->state);
     prepared->state = NULL;
 }
 
@@ -97,6 +106,20 @@ static void *align_scratch(void *scratch)
 {
     const uintptr_t mask = SCRATCH_ALIGNMENT - 1, at = (uintptr_t)scratch;
     return scratch == NULL ? NULL : (char *)scratch + (((at + mask) & ~mask) - at);
+}
+
+int ls_card_check_op(int code, const struct ls_op *op, const char *what, struct ls_error *error)
+{
+    const struct ls_layer *layer = op->layer;
+    struct ls_text text = {0};
+    if (code == cudaSuccess)
+        return 0;
+    ls_text_format(&text, "%s %s%s%s%s", what, ls_op_kind_name(op->kind),
+                   layer != NULL ? " of layer '" : "", layer != NULL ? layer->name : "",
+                   layer != NULL ? "'" : "");
+    const int status = ls_card_check(code, text.data != NULL ? text.data : what, error);
+    ls_text_free(&text);
+    return status;
 }
 
 static int run(const struct ls_prepared *prepared, void *local, void *const *in, void *const *out,
@@ -109,24 +132,14 @@ static int run(const struct ls_prepared *prepared, void *local, void *const *in,
                                 align_scratch(scratch),
                                 ls_card_stream(context->stream, context->error),
                                 context,
+                                of->prepare == NULL ? prepared->state : NULL,
                                 prepared->state};
     (void)local;
     if (call.stream == NULL)
         return LOCKSTEP_RESOURCE;
     if (of->try_run != NULL)
         return of->try_run(&call);
-    const int code = of->run(&call);
-    if (code == cudaSuccess)
-        return 0;
-    struct ls_text what = {0};
-    ls_text_format(&what, "carry out %s%s%s%s", ls_op_kind_name(prepared->op->kind),
-                   prepared->op->layer != NULL ? " of layer '" : "",
-                   prepared->op->layer != NULL ? prepared->op->layer->name : "",
-                   prepared->op->layer != NULL ? "'" : "");
-    const int status =
-        ls_card_check(code, what.data != NULL ? what.data : "carry out an op", context->error);
-    ls_text_free(&what);
-    return status;
+    return ls_card_check_op(of->run(&call), prepared->op, "carry out", context->error);
 }
 
 static void make_kernels(void)
@@ -141,6 +154,7 @@ static void make_kernels(void)
                 .kernel = {.kind = (enum ls_op_kind)kind,
                            .bits = of->bits != LS_BITS_UNSAID ? of->bits : LS_BITS_OWN,
                            .name = ls_op_kind_name((enum ls_op_kind)kind),
+                           .library = of->library,
                            .accepts = of->accepts,
                            .takes_bf16 = of->takes_bf16,
                            .layouts = of->layouts,
@@ -175,8 +189,12 @@ static const char *isa(void)
 static void name_device(struct ls_text *text)
 {
     ls_text_add(text, "device=cuda\n");
+#if LS_CUDA_HAS_CUBLASLT
+    ls_cublaslt_describe(text);
+#endif
 }
 
+/* Not portable: products in BF16 whose algorithm is AUTO are a library's. */
 static const struct ls_device_environment environment = {
     .named = true,
     .isa = isa,
@@ -212,5 +230,8 @@ const struct ls_device ls_device_cuda = {
     .take_thread = ls_card_take_thread,
     .give_thread_back = ls_card_give_thread_back,
     .make_samples = ls_card_make_samples,
+#if LS_CUDA_HAS_CUBLASLT
+    .tf32 = true,
+#endif
     .environment = &environment,
 };

@@ -15,6 +15,7 @@ struct ls_card_call {
     cudaStream_t stream;
     const struct ls_context *context;
     const float *constants; /* what ls_card_op.constants names; NULL: nothing */
+    void *state;            /* what ls_card_op.prepare has made */
 };
 
 /* How a kind of op is carried out. An update may be captured as a graph once and replayed for other
@@ -38,15 +39,28 @@ struct ls_card_op {
      * host's memory. It is copied to the card once, as struct ls_card_call.constants. */
     size_t (*table_bytes)(const struct ls_op *op);
     void (*make_table)(const struct ls_op *op, void *table);
+    /* (optional) Makes prepared->state, on a thread of the card that the op will run on; it may set
+     * scratch_bytes, implementation and slow. */
+    int (*prepare)(struct ls_prepared *prepared, struct ls_error *error);
+    void (*release)(void *state); /* where there is `prepare`; not of NULL */
     /* (optional) The op is refused, with a message that names its layer, before anything runs. */
     int (*check)(const struct ls_op *op, struct ls_error *error);
     enum ls_kernel_bits bits; /* LS_BITS_UNSAID: LS_BITS_OWN */
     bool slow;                /* a path without parallel work, worth a warning */
+    bool library;             /* as in struct ls_kernel */
 };
 
-/* By kind; empty where another family has it. A new family is a line here. */
+#if LS_CUDA_HAS_CUBLASLT
+#define LS_CARD_CUBLASLT(FAMILY) FAMILY(cublaslt)
+#else
+#define LS_CARD_CUBLASLT(FAMILY)
+#endif
+
+/* By kind; empty where another family has it, and where an earlier one accepts the op. A new family
+ * is a line here. */
 /* clang-format off */
 #define LS_CARD_FAMILIES(FAMILY) \
+    LS_CARD_CUBLASLT(FAMILY) \
     FAMILY(moves) \
     FAMILY(shaping) \
     FAMILY(attention) \
@@ -67,6 +81,9 @@ struct ls_card_op {
 #define LS_CARD_DECLARE(family) extern const struct ls_card_op ls_card_##family[LS_OP_KINDS];
 LS_CARD_FAMILIES(LS_CARD_DECLARE)
 #undef LS_CARD_DECLARE
+
+/* 0, or fails with what the card could not do for an op ("carry out"), and why. */
+int ls_card_check_op(int code, const struct ls_op *op, const char *what, struct ls_error *error);
 
 /* Input k of a call; NULL where it is absent, also behind the end of the list. */
 static inline const void *ls_card_in(const struct ls_card_call *call, int k)

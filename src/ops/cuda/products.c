@@ -1,6 +1,7 @@
 /* Products with weights by kernels of our own, in the declared order: they are what portable nets
  * have on every device, and serve where no library's kernel fits. See ops/cuda/ops.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cuda/kernels/finish.h"
 #include "ops/cuda/kernels/products.h"
 
 #include "ir/op_type.h"
@@ -85,8 +86,7 @@ static int inner_product_weights(const struct ls_card_call *call)
     int code =
         ls_cuda_inner_product_weights(call->stream, &of, call->in[0], call->in[1], call->out[0]);
     if (code == cudaSuccess && db != NULL)
-        code = ls_cuda_sum_channels(call->stream, call->in[1], reads_bf16(call->op), of.m, of.n, 1,
-                                    db);
+        code = ls_cuda_sum_columns(call->stream, call->in[1], reads_bf16(call->op), of.m, of.n, db);
     return code;
 }
 

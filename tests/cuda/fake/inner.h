@@ -60,6 +60,11 @@ std::string missing_ranks();
 /* Stops where communicators are left. */
 void end_nccl();
 
+/* cuBLASLt: stops where handles are left. */
+void end_cublaslt();
+/* The card of a stream that there is. */
+int card_of(const char *who, cudaStream_t stream);
+
 /* Card memory is in reach while one of these lives. */
 struct reach {
     reach();

@@ -109,6 +109,11 @@ static cudaStream_t check(const char *who, cudaStream_t stream)
     return stream;
 }
 
+int card_of(const char *who, cudaStream_t stream)
+{
+    return check(who, stream)->card;
+}
+
 cudaError_t give(cudaStream_t stream, const char *name, std::function<cudaError_t()> run,
                  std::shared_ptr<mark> after)
 {
@@ -235,6 +240,7 @@ void fake_end(void)
 {
     std::lock_guard<std::recursive_mutex> hold(fake::lock);
     end_nccl();
+    end_cublaslt();
     if (!streams.empty() || !events.empty() || graphs != 0)
         stop("%zu streams, %zu events and %ld graphs are left", streams.size(), events.size(),
              graphs);
