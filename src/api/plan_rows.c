@@ -177,7 +177,9 @@ int ls_plan_rows(const struct ls_net *net, const struct ls_view_set *views,
         .stashed = plan->stashed_bytes,
         .scratch = plan->scratch_bytes,
         .recomputed_part = plan->work > 0 ? plan->recompute_work / plan->work : 0};
-    rows->shown.bf16_layers = ls_graph_count_bf16(plan->graph, &rows->shown.computing_layers);
+    const struct ls_precision_counts counts = ls_graph_count_precisions(plan->graph);
+    rows->shown.computing_layers = counts.computing;
+    rows->shown.bf16_layers = counts.bf16;
     LS_TRY(make_layers(plan->graph, views, store, rows, error));
     LS_TRY(make_library(net, rows, error));
     rows->shown.any_processor = plan->graph->portable && rows->shown.library_layer_count == 0;

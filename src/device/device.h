@@ -101,6 +101,8 @@ struct ls_device {
                         const struct ls_sample_ticket *tickets, int64_t samples, void *out,
                         struct ls_error *error);
     const struct ls_device_products *products;
+    /* Products of layers in TF32 take their factors so (ls_op.tf32); others refuse such layers. */
+    bool tf32;
     /* (optional) Called first thing by every thread that runs kernels. */
     void (*enter_thread)(void);
     /* (optional) Around what a library's caller asks for on a thread of its own: libraries below

@@ -299,8 +299,10 @@ static int add_layer(struct builder *builder, const Lockstep__LayerParameter *de
     layer->definition = definition;
     layer->name = definition->name != NULL ? definition->name : "(unnamed)";
     layer->graph = graph;
-    layer->bf16 = (definition->has_precision ? definition->precision : builder->precision) ==
-                  LOCKSTEP__PRECISION__BF16;
+    const Lockstep__Precision precision =
+        definition->has_precision ? definition->precision : builder->precision;
+    layer->bf16 = precision == LOCKSTEP__PRECISION__BF16;
+    layer->tf32 = precision == LOCKSTEP__PRECISION__TF32;
     layer->portable = builder->portable;
     bool damaged =
         builder->net->status != 0 && ls_definition_is_damaged(builder->net->definition, definition);

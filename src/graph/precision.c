@@ -1,4 +1,5 @@
-/* Element types of values in layers that compute with bf16 (docs/numerics.md, section 16).
+/* Element types of values in layers that compute with bf16 (docs/numerics.md, section 16), and
+ * which products take their factors in TF32 (section 27).
  *
  * Ops say by their records which of their outputs are rounded (ir/ops.def: outputs), and which of
  * their inputs, as products of bf16 numbers (rounded_inputs). Everything else is fp32. What does
@@ -52,6 +53,12 @@ static bool has_precision(const struct ls_op *op)
     return op->layer != NULL && (type->rounded_inputs > 0 || rounds);
 }
 
+/* Whether the sums of a product have a declared order in fp32, which cannot be TF32's. */
+static bool is_declared(const struct ls_op *op)
+{
+    return op->kind != LS_OP_MATMUL && ls_op_is_portable_product(op);
+}
+
 /* A net without products is portable where the definition asks for a precision that is. */
 static bool is_portable(const struct ls_graph *graph)
 {
@@ -103,7 +110,9 @@ void ls_graph_set_precision(struct ls_graph *graph)
     for (size_t i = 0; i < graph->op_count; i++) {
         struct ls_op *op = graph->ops[i];
         op->bf16 = ls_op_type(op->kind)->rounded_inputs > 0 && op->layer != NULL && op->layer->bf16;
-        if (has_precision(op))
+        op->tf32 =
+            ls_op_type(op->kind)->tf32 && op->layer != NULL && op->layer->tf32 && !is_declared(op);
+        if (has_precision(op) && (op->tf32 || !op->layer->tf32))
             graph->layers[op->layer->index]->rounds = true;
         for (int j = 0; j < op->outputs; j++)
             if (op->output[j] != NULL)

@@ -25,15 +25,16 @@ void ls_graph_cost(const struct ls_graph *graph, struct ls_cost *cost)
     }
 }
 
-size_t ls_graph_count_bf16(const struct ls_graph *graph, size_t *computing)
+struct ls_precision_counts ls_graph_count_precisions(const struct ls_graph *graph)
 {
-    size_t count = 0;
-    *computing = 0;
+    struct ls_precision_counts counts = {0};
     for (size_t i = 0; i < graph->layer_count; i++) {
-        *computing += graph->layers[i]->rounds;
-        count += graph->layers[i]->rounds && graph->layers[i]->bf16;
+        const struct ls_layer *layer = graph->layers[i];
+        counts.computing += layer->rounds;
+        counts.bf16 += layer->rounds && layer->bf16;
+        counts.tf32 += layer->rounds && layer->tf32;
     }
-    return count;
+    return counts;
 }
 
 const char *ls_layer_top_name(const struct ls_layer *layer, int top)

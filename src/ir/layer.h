@@ -35,7 +35,8 @@ struct ls_layer {
     struct ls_graph *graph;
     int index;     /* in its graph */
     bool bf16;     /* computes with bf16, if it rounds anything */
-    bool rounds;   /* whether `bf16` decides anything (set by graph/precision.c) */
+    bool tf32;     /* its products take their factors in TF32 */
+    bool rounds;   /* whether these decide anything (set by graph/precision.c) */
     bool portable; /* the algorithm of products is PORTABLE where the layer does not say its own */
     int bottoms, tops;
     struct ls_value **bottom; /* set before `setup` */
@@ -96,8 +97,11 @@ struct ls_plugin {
 /* What all layers of a graph cost together, forward and backward. */
 void ls_graph_cost(const struct ls_graph *graph, struct ls_cost *cost);
 
-/* How many layers compute in bf16, and (*computing) for how many precision decides anything. */
-size_t ls_graph_count_bf16(const struct ls_graph *graph, size_t *computing);
+/* For how many layers precision decides anything, and how many of them have which. */
+struct ls_precision_counts {
+    size_t computing, bf16, tf32;
+};
+struct ls_precision_counts ls_graph_count_precisions(const struct ls_graph *graph);
 
 /* The name of a top; tops that are made up have the name of the layer. */
 const char *ls_layer_top_name(const struct ls_layer *layer, int top);

@@ -13,6 +13,8 @@ bool ls_convolution_suits_winograd(const struct ls_convolution_attr *attr)
 
 bool ls_op_is_portable_product(const struct ls_op *op)
 {
+    if (op->tf32)
+        return false;
     switch (op->kind) {
     case LS_OP_CONVOLUTION:
     case LS_OP_CONVOLUTION_DATA:

@@ -298,6 +298,7 @@ struct ls_op {
     bool before;                  /* must run before the pass of the update (label counts) */
     bool bf16;                    /* a product of numbers that are rounded to bf16 first, as its
                                      record says (ir/op_type.h: rounded_inputs) */
+    bool tf32;                    /* a product that may take its factors in TF32 */
     int place;                    /* in its graph, for graph/links.h alone */
     int inputs, outputs;
     struct ls_value **input;  /* `inputs` of them; an optional one that is absent is NULL */

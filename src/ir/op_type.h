@@ -62,6 +62,7 @@ struct ls_op_type {
     /* In a layer in bf16, so many inputs (x or dy, weights) are rounded to bf16: it is a product.
      */
     int rounded_inputs;
+    bool tf32; /* a product that takes its factors in TF32 in a layer in TF32 */
     /* By input, the types that its elements may have; 0, and for inputs behind these: F32 alone. */
     unsigned types[LS_OP_TYPED_MAX];
     /* Sets what the op takes from input 1 as labels of classes; NULL: it takes none. */

@@ -159,6 +159,14 @@ static bool may_mix(const struct ls_layer *layer, struct ls_value *first, struct
     return adopted || ls_layer_is_mixed(layer, first) || ls_layer_is_mixed(layer, other);
 }
 
+int ls_layer_check_tf32(const struct ls_layer *layer, struct ls_error *error, bool portable)
+{
+    if (!portable || !layer->tf32)
+        return 0;
+    return ls_layer_fail(layer, error, NULL, "precision", "algorithm: AUTO, or precision: FP32",
+                         "the sums of PORTABLE are declared in fp32: they cannot be in TF32");
+}
+
 int ls_layer_check_alike(const struct ls_layer *layer, struct ls_error *error, int bottom)
 {
     struct ls_value *first = layer->bottom[0], *other = layer->bottom[bottom];

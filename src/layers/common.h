@@ -35,6 +35,9 @@ int ls_layer_check_channels(const struct ls_layer *layer, struct ls_error *error
 int ls_layer_check_eps(const struct ls_layer *layer, struct ls_error *error, const void *message,
                        float eps);
 
+/* Reports a layer in TF32 whose products are PORTABLE, if they are. */
+int ls_layer_check_tf32(const struct ls_layer *layer, struct ls_error *error, bool portable);
+
 /* Reports bottom `bottom` whose samples do not lie as those of bottom 0: along another axis, or
  * with another number of rows each. */
 int ls_layer_check_alike(const struct ls_layer *layer, struct ls_error *error, int bottom);

@@ -57,7 +57,7 @@ static int read_algorithm(const struct ls_layer *layer, struct ls_error *error)
         return 0;
     case LOCKSTEP__CONVOLUTION_PARAMETER__ALGORITHM__WINOGRAD:
         state->attr.algorithm = LS_CONVOLUTION_WINOGRAD;
-        if (layer->bf16)
+        if (layer->bf16 || layer->tf32)
             return ls_layer_fail(layer, error, layer->definition->convolution_param, "algorithm",
                                  "algorithm: AUTO, or precision: FP32 in this layer",
                                  "WINOGRAD computes in fp32 only");
@@ -77,6 +77,7 @@ static int read_algorithm(const struct ls_layer *layer, struct ls_error *error)
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     LS_TRY(ls_window_setup(layer, error, &kind));
+    LS_TRY(ls_layer_check_tf32(layer, error, ls_window_is_portable(layer)));
     return read_algorithm(layer, error);
 }
 

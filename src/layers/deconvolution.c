@@ -65,6 +65,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
         return ls_layer_fail(layer, error, layer->definition->convolution_param, "algorithm",
                              "algorithm: AUTO, or PORTABLE", "a Deconvolution has no WINOGRAD");
     LS_TRY(ls_window_setup(layer, error, &kind));
+    LS_TRY(ls_layer_check_tf32(layer, error, ls_window_is_portable(layer)));
     struct ls_window_state *state = layer->state;
     if (ls_window_is_portable(layer))
         state->attr.algorithm = LS_CONVOLUTION_PORTABLE;

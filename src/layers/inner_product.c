@@ -72,6 +72,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     state->top.rank = axis + 1;
     state->top.dim[axis] = p->num_output;
     LS_TRY(ls_layer_check_shape(layer, error, "the top", &state->top));
+    LS_TRY(ls_layer_check_tf32(layer, error, state->product.attr.portable));
     return request_blobs(layer, error);
 }
 

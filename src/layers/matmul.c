@@ -102,6 +102,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     if (!isfinite(p->scale))
         status = ls_layer_fail(layer, error, p, "scale", NULL, "scale must be a finite number");
     LS_TRY(status);
+    LS_TRY(ls_layer_check_tf32(layer, error, layer->portable));
     if (a->rank < 2 || a->rank != b->rank)
         return fail_pair(layer, error,
                          "an InnerProduct layer multiplies with learned weights; a Reshape layer "

@@ -331,15 +331,27 @@ static int plan_op(struct layout_pass *pass, struct ls_op *op)
     return round_outputs(pass, op, rounded);
 }
 
+/* Products in TF32, on a device without. */
+static int no_tf32(const struct layout_pass *pass, const struct ls_op *op)
+{
+    return ls_layer_fail(op->layer, pass->error, NULL, "precision",
+                         "cards compute so: --gpu 0; or precision: FP32",
+                         "the device %s has no products in TF32", pass->plan->device->name);
+}
+
 /* Names all layers at once that the device cannot carry out. */
 static int check_support(struct layout_pass *pass)
 {
     const struct ls_graph *graph = pass->plan->graph;
+    const struct ls_device *device = pass->plan->device;
     int status = 0;
-    for (size_t i = 0; i < graph->op_count; i++)
-        if (!ls_op_type(graph->ops[i]->kind)->by_engine &&
-            !pass->plan->device->supports(graph->ops[i]))
-            status = no_kernel(pass, graph->ops[i]);
+    for (size_t i = 0; i < graph->op_count; i++) {
+        const struct ls_op *op = graph->ops[i];
+        if (!ls_op_type(op->kind)->by_engine && !device->supports(op))
+            status = no_kernel(pass, op);
+        else if (op->tf32 && !op->backward && !device->tf32)
+            status = no_tf32(pass, op);
+    }
     return status;
 }
 

@@ -43,6 +43,7 @@ static struct ls_op *copy_op(struct ls_graph *graph, const struct ls_op *origina
     op->layer = original->layer;
     op->backward = true;
     op->bf16 = original->bf16;
+    op->tf32 = original->tf32;
     op->attr = original->attr;
     return op;
 }

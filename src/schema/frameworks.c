@@ -137,6 +137,7 @@ static const struct {
     {"ConvolutionParameter", "in_channels", FOLLOWS},
     {"InnerProductParameter", "in_features", FOLLOWS},
     {"LayerNormParameter", "normalized_shape", "axis: -1 takes the last axis"},
+    {"SolverParameter", "allow_tf32", "precision: TF32"},
     {"SolverParameter", "bf16", "precision: BF16"},
     {"SolverParameter", "betas", "momentum: 0.9 momentum2: 0.999"},
     {"SolverParameter", "ema_decay", "weight_average { decay: 0.999 }"},

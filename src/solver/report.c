@@ -290,15 +290,22 @@ static void report_snapshots(struct ls_trainer *trainer)
              bytes, ls_format_seconds(time, seconds), SECONDS_GIVEN);
 }
 
+static void say_precision(struct ls_trainer *trainer, const char *precision, size_t layers,
+                          size_t computing)
+{
+    char some[60] = "";
+    if (layers < computing)
+        snprintf(some, sizeof some, " in %zu of %zu layers", layers, computing);
+    if (layers > 0)
+        SAY("Precision: %s%s", precision, some);
+}
+
 static void report_precision(struct ls_trainer *trainer)
 {
     const struct ls_graph *graph = ls_net_graph(trainer->train);
-    size_t computing, bf16 = ls_graph_count_bf16(graph, &computing);
-    char some[60] = "";
-    if (bf16 < computing)
-        snprintf(some, sizeof some, " in %zu of %zu layers", bf16, computing);
-    if (bf16 > 0)
-        SAY("Precision: BF16%s", some);
+    const struct ls_precision_counts counts = ls_graph_count_precisions(graph);
+    say_precision(trainer, "BF16", counts.bf16, counts.computing);
+    say_precision(trainer, "TF32", counts.tf32, counts.computing);
     for (size_t i = 0; i < graph->layer_count; i++) {
         const struct ls_layer *layer = graph->layers[i];
         if (layer->definition->has_precision && !layer->rounds)

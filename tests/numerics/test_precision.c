@@ -135,12 +135,47 @@ static void each_layer_rounds_its_result_once(void **state)
     }
 }
 
+/* ---- TF32 ------------------------------------------------------------------------------------ */
+
+/* Devices without are told by name, with the layer's place; what has no product does not mind. */
+static void tf32_is_refused_where_no_card_is(void **state)
+{
+    (void)state;
+    const float weights[] = {1, 2, 3, 4, 5, 6};
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_model_options options;
+    struct lockstep_model *model;
+    write_weights(ls_test_path("net.safetensors"), product_header, weights, 6);
+    ls_test_write_text(ls_test_path("net.prototxt"), PRODUCT("precision: TF32"));
+    for (int d = 0; d < DEVICES; d++) {
+        char message[100];
+        snprintf(message, sizeof message, "the device %s has no products in TF32", devices[d]);
+        lockstep_model_options_init(&options);
+        options.device = devices[d];
+        assert_int_not_equal(lockstep_model_load(ls_test_path("net.prototxt"),
+                                                 ls_test_path("net.safetensors"), &options, &model,
+                                                 error),
+                             0);
+        const char *text = lockstep_error_text(error);
+        if (strstr(text, message) == NULL || strstr(text, "net.prototxt:2:") == NULL ||
+            strstr(text, "--gpu") == NULL)
+            fail_msg("%s", text);
+    }
+    lockstep_error_free(error);
+    const float x[] = {-1, 2}, expected[] = {0, 2};
+    float y[2];
+    predict(INPUT "layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'r' precision: TF32 }\n", "cpu",
+            x, y, 2);
+    assert_memory_equal(y, expected, sizeof y);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_round_their_operands_and_results),
         cmocka_unit_test(layers_override_the_precision_of_the_solver),
         cmocka_unit_test(each_layer_rounds_its_result_once),
+        cmocka_unit_test(tf32_is_refused_where_no_card_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

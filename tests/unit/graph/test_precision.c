@@ -171,6 +171,82 @@ static void portable_nets_have_declared_products_alone(void **state)
     }
 }
 
+/* "ip: inner product" for each op that is in TF32. */
+static void list_tf32(const struct ls_graph *graph, struct ls_text *text)
+{
+    for (size_t i = 0; i < graph->op_count; i++)
+        if (graph->ops[i]->tf32)
+            ls_text_format(text, "%s: %s\n", graph->ops[i]->layer->name,
+                           ls_op_kind_name(graph->ops[i]->kind));
+    ls_text_add(text, "");
+}
+
+/* Products alone; values stay as they are, and the net is not portable. */
+static void layers_in_tf32_have_products_in_tf32(void **state)
+{
+    (void)state;
+#define TF32 "precision: TF32 "
+    struct one_net one;
+    struct ls_text text = {0};
+    open_net(&one,
+             DATA LAYER("c", "Convolution", "data", "c",
+                        TF32 "convolution_param { num_output: 4 kernel_size: 1 }")
+                 LAYER("r", "PReLU", "c", "r", TF32)
+                     LAYER("ip", "InnerProduct", "r", "ip",
+                           "inner_product_param { num_output: 10 algorithm: PORTABLE }")
+                         LOSS_OF("ip"),
+             true, 2);
+    assert_int_equal(one.status, 0);
+    list_tf32(one.graph, &text);
+    assert_string_equal(text.data, "c: convolution\nc: convolution backward weights\n");
+    assert_false(one.graph->portable);
+    const struct ls_precision_counts counts = ls_graph_count_precisions(one.graph);
+    assert_int_equal(counts.tf32, 1); /* the PReLU layer rounds nothing */
+    assert_int_equal(counts.bf16, 0);
+    for (size_t i = 0; i < one.graph->value_count; i++)
+        assert_int_not_equal(one.graph->values[i]->type, LS_BF16);
+    ls_text_free(&text);
+    close_net(&one);
+}
+
+/* Sums that are declared in fp32 cannot be TF32's; those of cells stay as they are declared. */
+static void portable_products_in_tf32_are_refused(void **state)
+{
+    (void)state;
+#define IP_TF32(more)                                                                              \
+    DATA LAYER("ip", "InnerProduct", "data", "ip",                                                 \
+               TF32 "inner_product_param { num_output: 10 " more "}") LOSS_OF("ip")
+#define WINDOWS_TF32(type, more)                                                                   \
+    DATA LAYER("w", type, "data", "y",                                                             \
+               TF32 "convolution_param { num_output: 4 kernel_size: 3 " more "}")                  \
+        LAYER("ip", "InnerProduct", "y", "ip", "inner_product_param { num_output: 10 }")           \
+            LOSS_OF("ip")
+    static const struct {
+        const char *net, *message;
+    } nets[] = {
+        {IP_TF32(""), NULL},
+        {IP_TF32("algorithm: PORTABLE "), "declared in fp32"},
+        {WINDOWS_TF32("Convolution", ""), NULL},
+        {WINDOWS_TF32("Convolution", "algorithm: PORTABLE "), "declared in fp32"},
+        {WINDOWS_TF32("Convolution", "algorithm: WINOGRAD "), "in fp32 only"},
+        {WINDOWS_TF32("Deconvolution", "algorithm: PORTABLE "), "declared in fp32"},
+    };
+#undef IP_TF32
+#undef WINDOWS_TF32
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        struct one_net one;
+        open_net(&one, nets[i].net, true, 2);
+        if ((one.status != 0) != (nets[i].message != NULL))
+            fail_msg("net %zu is%s refused", i, one.status != 0 ? "" : " not");
+        if (nets[i].message != NULL) {
+            assert_non_null(strstr(one.error.problems[0].message, nets[i].message));
+            assert_non_null(strstr(one.error.problems[0].place, "net.prototxt:2:"));
+        }
+        close_net(&one);
+    }
+#undef TF32
+}
+
 /* Which ops round is known of each kind: one that makes learned values says it. */
 static void every_op_says_what_it_rounds(void **state)
 {
@@ -204,6 +280,8 @@ int main(void)
         cmocka_unit_test(values_have_the_types_of_their_layers),
         cmocka_unit_test(inputs_are_rounded_where_all_readers_do),
         cmocka_unit_test(portable_nets_have_declared_products_alone),
+        cmocka_unit_test(layers_in_tf32_have_products_in_tf32),
+        cmocka_unit_test(portable_products_in_tf32_are_refused),
         cmocka_unit_test(every_op_says_what_it_rounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
