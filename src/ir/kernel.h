@@ -99,7 +99,8 @@ struct ls_kernel {
      * outputs once. Otherwise, and where this is NULL, the plan converts: the kernel sees fp32.
      * Inputs that a product rounds (ir/op_type.h) are bf16 when this is asked, but for weights,
      * which `layouts` asks for as bf16 in the order that the kernel likes; its outputs may be fp32
-     * or bf16, as layers in front of it and behind it have it. Values in bf16 are plain. */
+     * or bf16, as layers in front of it and behind it have it. Values in bf16 are plain, unless
+     * `layouts` says something else. */
     bool (*takes_bf16)(const struct ls_op *op);
     /* (optional; default: everything plain) Which layouts it wants and writes. A parameter that has
      * no layout yet gets what the first op that reads it asks for, so that must not depend on the

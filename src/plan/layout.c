@@ -5,7 +5,8 @@
  * Types: what a product of a layer in bf16 reads is rounded to bf16. A kernel that does not take
  * bf16 gets fp32 copies of such values, and what it writes is rounded behind it, each element once.
  * Such copies are for the ops of one layer: they are not kept from the forward pass to the backward
- * pass, since they would take the memory that bf16 saves. Values in bf16 are plain.
+ * pass, since they would take the memory that bf16 saves. They are plain; kernels that take bf16
+ * have their values in the layouts that they ask for.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"

@@ -247,7 +247,7 @@ __global__ void normalize_rows(struct ls_cuda_batch_norm of, uint64_t packs,
     for (LS_EACH(i, packs)) {
         float z[P::WIDTH];
         struct finder finder = {{0, 0, 0, 0, 0, 0, 0}, UINT64_MAX};
-        struct ls_channel at =
+        struct ls_channel_place at =
             ls_channel_at(i * P::WIDTH, (uint64_t)of.rows.channels, inner_of(&of.rows));
         ls_read(P(), x, i, z);
         for (int k = 0; k < P::WIDTH; k++, ls_next_channel(&at)) {
@@ -294,7 +294,7 @@ __global__ void normalize_rows_backward(struct ls_cuda_batch_norm of, uint64_t p
     for (LS_EACH(i, packs)) {
         float slope[P::WIDTH], number[P::WIDTH], made[P::WIDTH];
         struct finder finder = {{0, 0, 0, 0, 0, 0, 0}, UINT64_MAX};
-        struct ls_channel at =
+        struct ls_channel_place at =
             ls_channel_at(i * P::WIDTH, (uint64_t)of.rows.channels, inner_of(&of.rows));
         ls_read(P(), dy, i, slope);
         ls_read(P(), x, i, number);

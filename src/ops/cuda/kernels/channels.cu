@@ -15,7 +15,8 @@ __global__ void prelu(struct ls_cuda_axes of, const typename P::number *from,
 {
     for (LS_EACH(i, packs)) {
         float number[P::WIDTH], by_sign[P::WIDTH];
-        struct ls_channel at = ls_channel_at(i * P::WIDTH, (uint64_t)of.dim, (uint64_t)of.inner);
+        struct ls_channel_place at =
+            ls_channel_at(i * P::WIDTH, (uint64_t)of.dim, (uint64_t)of.inner);
         ls_read(P(), from, i, number);
         ls_read(P(), sign, i, by_sign);
         for (int k = 0; k < P::WIDTH; k++, ls_next_channel(&at)) {
@@ -47,7 +48,8 @@ __global__ void scale(struct ls_cuda_axes of, const typename P::number *x, const
 {
     for (LS_EACH(i, packs)) {
         float number[P::WIDTH];
-        struct ls_channel at = ls_channel_at(i * P::WIDTH, (uint64_t)of.dim, (uint64_t)of.inner);
+        struct ls_channel_place at =
+            ls_channel_at(i * P::WIDTH, (uint64_t)of.dim, (uint64_t)of.inner);
         ls_read(P(), x, i, number);
         for (int k = 0; k < P::WIDTH; k++, ls_next_channel(&at)) {
             const float product = number[k] * (factor != NULL ? factor[at.channel] : 1);

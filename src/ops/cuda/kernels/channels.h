@@ -6,13 +6,14 @@
 #include "ops/cuda/kernels/cuda_c.h"
 
 /* The channel of an element, each of which has `inner` elements that follow each other. */
-struct ls_channel {
+struct ls_channel_place {
     uint64_t channel, dim, place, inner;
 };
 
-__device__ static inline struct ls_channel ls_channel_at(uint64_t i, uint64_t dim, uint64_t inner)
+__device__ static inline struct ls_channel_place ls_channel_at(uint64_t i, uint64_t dim,
+                                                               uint64_t inner)
 {
-    struct ls_channel at;
+    struct ls_channel_place at;
     at.channel = i / inner % dim;
     at.dim = dim;
     at.place = i % inner;
@@ -21,7 +22,7 @@ __device__ static inline struct ls_channel ls_channel_at(uint64_t i, uint64_t di
 }
 
 /* That of the element behind. */
-__device__ static inline void ls_next_channel(struct ls_channel *at)
+__device__ static inline void ls_next_channel(struct ls_channel_place *at)
 {
     if (++at->place < at->inner)
         return;
