@@ -148,7 +148,7 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
     ls_card_mutant(OVERWRITES staging.c "free, [a-z ]*, seed [0-9]: the snapshots differ from byte")
     ls_card_mutant(AHEAD staging.c "free, [a-z ]*, seed [0-9]: the snapshots differ from byte")
     ls_card_mutant(RETOLD staging.c "of the host, which changed before it was made")
-    ls_card_mutant(RELEASED feed.c "of the host, which changed before it was made")
+    ls_card_mutant(RELEASED uploader.c "of the host, which changed before it was made")
     # Others: sums leave before the backward pass has added to them; what
     # arrives is used before it is there.
     foreach(name EARLY HASTY)

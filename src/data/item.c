@@ -55,7 +55,7 @@ void ls_item_layout_free(struct ls_item_layout *layout)
     *layout = (struct ls_item_layout){0};
 }
 
-static bool item_has_tickets(const struct ls_item_layout *layout, int dataset)
+static bool item_has_draws(const struct ls_item_layout *layout, int dataset)
 {
     return layout->hashes[dataset] != NULL;
 }
@@ -64,8 +64,8 @@ static bool item_has_tickets(const struct ls_item_layout *layout, int dataset)
 static size_t sample_bytes(const struct ls_item_layout *layout, int input, const int64_t shape[3])
 {
     const struct ls_dataset *dataset = layout->datasets[layout->inputs[input][0]];
-    if (item_has_tickets(layout, layout->inputs[input][0]))
-        return sizeof(struct ls_sample_ticket);
+    if (item_has_draws(layout, layout->inputs[input][0]))
+        return sizeof(struct ls_sample_draw);
     if (!ls_dataset_varies(dataset))
         shape = ls_dataset_shape(dataset);
     const size_t bytes = ls_dataset_tensor_bytes(dataset, layout->inputs[input][1], shape);
@@ -77,7 +77,7 @@ size_t ls_item_rounded_bytes(const struct ls_item_layout *layout)
     size_t bytes = 0;
     for (int i = 0; i < layout->input_count; i++) {
         const struct ls_dataset *dataset = layout->datasets[layout->inputs[i][0]];
-        if (layout->rounded[i] && !item_has_tickets(layout, layout->inputs[i][0]))
+        if (layout->rounded[i] && !item_has_draws(layout, layout->inputs[i][0]))
             bytes += 2 * sample_bytes(layout, i, ls_dataset_largest_shape(dataset));
     }
     return bytes;
@@ -162,8 +162,8 @@ static int decode_dataset(const struct ls_item_layout *layout, struct ls_reader 
 }
 
 /* As decode_dataset, for records that lie in a device's memory. */
-static void write_tickets(const struct ls_item_layout *layout, struct ls_reader *reader,
-                          int dataset, const struct ls_prefetch_item *item)
+static void write_draws(const struct ls_item_layout *layout, struct ls_reader *reader, int dataset,
+                        const struct ls_prefetch_item *item)
 {
     struct ls_digests *digests = &item->digests[dataset];
     const int64_t size = ls_dataset_size(layout->datasets[dataset]);
@@ -178,14 +178,13 @@ static void write_tickets(const struct ls_item_layout *layout, struct ls_reader 
         return;
     *digests = (struct ls_digests){0};
     for (int64_t o = begin; o < all; o++) {
-        struct ls_sample_ticket ticket;
+        struct ls_sample_draw draw;
         int64_t record;
-        ls_reader_ticket(reader, o, &ticket, &record);
-        ls_digests_add(digests, begin, all, size, o, record,
-                       layout->hashes[dataset][ticket.record]);
+        ls_reader_draw(reader, o, &draw, &record);
+        ls_digests_add(digests, begin, all, size, o, record, layout->hashes[dataset][draw.record]);
         for (int i = 0; o < end && i < layout->input_count; i++)
             if (layout->inputs[i][0] == dataset)
-                ((struct ls_sample_ticket *)item->input[i])[o - begin] = ticket;
+                ((struct ls_sample_draw *)item->input[i])[o - begin] = draw;
     }
 }
 
@@ -193,8 +192,8 @@ int ls_item_decode(const struct ls_item_layout *layout, struct ls_reader *const 
                    const struct ls_prefetch_item *item, struct ls_error *error)
 {
     for (int d = 0; d < layout->dataset_count; d++)
-        if (item_has_tickets(layout, d))
-            write_tickets(layout, readers[d], d, item);
+        if (item_has_draws(layout, d))
+            write_draws(layout, readers[d], d, item);
         else
             LS_TRY(decode_dataset(layout, readers[d], d, item, error));
     return 0;

@@ -51,7 +51,7 @@ struct ls_prefetcher_options {
     /* By input, in how many parts a sample lies (struct ls_sample_place); NULL: in one each. */
     const size_t *runs;
     /* (optional) By data set: hashes of its records by their places, where these lie in a device's
-     * memory. The inputs of an item are tickets then (ir/sample_recipe.h). NULL: they are samples.
+     * memory. The inputs of an item are draws then (ir/sample_recipe.h). NULL: they are samples.
      */
     const uint64_t *const *hashes;
     const bool *rounded;         /* by input: fp32 that becomes bf16; NULL: none does */

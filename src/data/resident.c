@@ -107,14 +107,14 @@ int ls_reader_load(struct ls_reader *reader, int64_t place, void *const *out, ui
     return status == 0 ? 0 : ls_dataset_fail_record(dataset, index, &problem, error);
 }
 
-void ls_reader_ticket(struct ls_reader *reader, int64_t ordinal, struct ls_sample_ticket *ticket,
-                      int64_t *record)
+void ls_reader_draw(struct ls_reader *reader, int64_t ordinal, struct ls_sample_draw *draw,
+                    int64_t *record)
 {
     struct ls_dataset *dataset = reader->dataset;
-    *ticket = (struct ls_sample_ticket){.contrast = 1};
-    ticket->record = ls_dataset_place_of(dataset, ordinal, &reader->order);
-    *record = ls_dataset_place(dataset, ticket->record);
+    *draw = (struct ls_sample_draw){.contrast = 1};
+    draw->record = ls_dataset_place_of(dataset, ordinal, &reader->order);
+    *record = ls_dataset_place(dataset, draw->record);
     if (ls_source_has_image(dataset->source))
-        ls_transform_draw(&dataset->transform, (uint64_t)ordinal, ticket);
+        ls_transform_draw(&dataset->transform, (uint64_t)ordinal, draw);
     atomic_fetch_add_explicit(&dataset->reads, 1, memory_order_relaxed);
 }

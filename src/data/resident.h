@@ -1,5 +1,5 @@
 /* Data sets whose records lie in a device's memory: micro-batches are made there, and what is
- * decoded ahead are tickets, which say for each sample which record it is made from, and what its
+ * decoded ahead are draws, which say for each sample which record it is made from, and what its
  * random draws came to. Records are digested once, when they are brought there.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -27,8 +27,8 @@ const float *ls_dataset_mean(const struct ls_dataset *dataset, size_t *numbers);
  * is wanted (not NULL), and its hash. */
 int ls_reader_load(struct ls_reader *reader, int64_t place, void *const *out, uint64_t *hash,
                    struct ls_error *error);
-/* The ticket of a sample's tensors, and the number of its record. */
-void ls_reader_ticket(struct ls_reader *reader, int64_t ordinal, struct ls_sample_ticket *ticket,
-                      int64_t *record);
+/* The draw of a sample's tensors, and the number of its record. */
+void ls_reader_draw(struct ls_reader *reader, int64_t ordinal, struct ls_sample_draw *draw,
+                    int64_t *record);
 
 #endif

@@ -232,32 +232,32 @@ bool ls_transform_has_recipe(const struct ls_transform *t)
 void ls_transform_recipe(const struct ls_transform *t, bool floats, struct ls_sample_recipe *recipe)
 {
     const size_t numbers = (size_t)(t->input[0] * t->input[1] * t->input[2]);
-    *recipe = (struct ls_sample_recipe){.record_bytes = numbers * (floats ? sizeof(float) : 1),
-                                        .image = true,
-                                        .floats = floats,
-                                        .channels = (int32_t)t->input[0],
-                                        .height = (int32_t)t->input[1],
-                                        .width = (int32_t)t->input[2],
-                                        .rows = (int32_t)t->output[1],
-                                        .columns = (int32_t)t->output[2],
-                                        .padded = t->pad > 0,
-                                        .reflect = t->reflect,
-                                        .standardize = t->standardize,
-                                        .has_mean = t->mean != NULL,
-                                        .has_channel_mean = t->channel_mean != NULL,
-                                        .scale = t->scale};
+    *recipe =
+        (struct ls_sample_recipe){.record_bytes = numbers * ls_dtype_size(floats ? LS_F32 : LS_U8),
+                                  .image = true,
+                                  .floats = floats,
+                                  .channels = (int32_t)t->input[0],
+                                  .height = (int32_t)t->input[1],
+                                  .width = (int32_t)t->input[2],
+                                  .rows = (int32_t)t->output[1],
+                                  .columns = (int32_t)t->output[2],
+                                  .padded = t->pad > 0,
+                                  .reflect = t->reflect,
+                                  .standardize = t->standardize,
+                                  .has_mean = t->mean != NULL,
+                                  .has_channel_mean = t->channel_mean != NULL,
+                                  .scale = t->scale};
 }
 
-void ls_transform_draw(const struct ls_transform *t, uint64_t ordinal,
-                       struct ls_sample_ticket *ticket)
+void ls_transform_draw(const struct ls_transform *t, uint64_t ordinal, struct ls_sample_draw *draw)
 {
     const struct window window = place_window(t, t->input, t->output, ordinal, t->augment);
     const struct jitter jitter = draw_jitter(t, ordinal, t->augment);
-    ticket->top = (int32_t)window.top;
-    ticket->left = (int32_t)window.left;
-    ticket->mirror = jitter.mirror;
-    ticket->brightness = jitter.brightness;
-    ticket->contrast = jitter.contrast;
+    draw->top = (int32_t)window.top;
+    draw->left = (int32_t)window.left;
+    draw->mirror = jitter.mirror;
+    draw->brightness = jitter.brightness;
+    draw->contrast = jitter.contrast;
 }
 
 /* Whether a record has a shape that this transformation can work on. */

@@ -96,7 +96,7 @@ bool ls_transform_has_recipe(const struct ls_transform *transform);
 void ls_transform_recipe(const struct ls_transform *transform, bool floats,
                          struct ls_sample_recipe *recipe);
 void ls_transform_draw(const struct ls_transform *transform, uint64_t ordinal,
-                       struct ls_sample_ticket *ticket);
+                       struct ls_sample_draw *draw);
 
 /* Writes what the boxes of a record become, as many rows as it has (data/annotation.h), the first
  * number of each of which is `item`. Only the shape of the image counts. */

@@ -95,10 +95,10 @@ struct ls_device {
      * each element of the parameter's layout). All lie in the device's memory. */
     int (*clear_masked)(const uint32_t *mask, size_t first, float *numbers, size_t n,
                         struct ls_error *error);
-    /* (optional) Makes a tensor of a micro-batch: sample s of tickets[s], in the order of the
+    /* (optional) Makes a tensor of a micro-batch: sample s of draws[s], in the order of the
      * stream. All arrays are in the device's memory. The bits are those of data/transform.h. */
     int (*make_samples)(struct ls_stream *stream, const struct ls_sample_making *making,
-                        const struct ls_sample_ticket *tickets, int64_t samples, void *out,
+                        const struct ls_sample_draw *draws, int64_t samples, void *out,
                         struct ls_error *error);
     const struct ls_device_products *products;
     /* Products of layers in TF32 take their factors so (ls_op.tf32); others refuse such layers. */

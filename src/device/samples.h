@@ -16,7 +16,7 @@ struct ls_sample_making {
 LS_HOST_DEVICE int64_t ls_sample_numbers(const struct ls_sample_recipe *recipe)
 {
     return recipe->image ? (int64_t)recipe->channels * recipe->rows * recipe->columns
-                         : (int64_t)(recipe->record_bytes / sizeof(float));
+                         : (int64_t)(recipe->record_bytes / sizeof(uint32_t));
 }
 
 /* Where number `e` of sample `s` lies among those of a micro-batch. */

@@ -33,7 +33,7 @@ int ls_engine_create(const struct ls_device *device, struct ls_comm *comm, int w
     for (int w = 0; w < workers && status == 0; w++)
         status = device->streams->create(&engine->streams[w], error);
     if (status == 0)
-        status = ls_feeds_create(device, workers, &engine->feeds, error);
+        status = ls_uploaders_create(device, workers, &engine->uploaders, error);
     if (status != 0)
         ls_engine_free(engine);
     else
@@ -52,7 +52,7 @@ void ls_engine_free(struct ls_engine *engine)
     ls_norms_free(engine, engine->norms);
     ls_store_free(engine->store);
     ls_free(engine->parts);
-    ls_feeds_free(engine->feeds, engine->workers);
+    ls_uploaders_free(engine->uploaders, engine->workers);
     for (int w = 0; w < engine->workers && engine->streams != NULL; w++)
         if (engine->streams[w] != NULL)
             engine->device->streams->free(engine->streams[w]);

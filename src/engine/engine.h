@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "device/device.h"
-#include "engine/feed.h"
+#include "engine/uploader.h"
 #include "engine/gather.h"
 #include "engine/net.h"
 #include "engine/store.h"
@@ -39,8 +39,8 @@ struct ls_engine {
     struct ls_reducer *reducer; /* NULL: nothing is exchanged (ls_reducer_create) */
     struct ls_range *parts;     /* by rank: of an array that is being copied (engine/copies.c) */
     int workers;
-    struct ls_stream **streams; /* by worker: what its kernels run in */
-    struct ls_feed *feeds;      /* by worker; NULL: the device's memory is the host's */
+    struct ls_stream **streams;    /* by worker: what its kernels run in */
+    struct ls_uploader *uploaders; /* by worker; NULL: the device's memory is the host's */
     void **arenas;  /* by worker: its memory, which train and test nets share (engine/room.h) */
     void **stashed; /* by slot: what a micro-batch keeps across sync points, a part of that */
     struct ls_room room;            /* what this memory is large enough for */

@@ -50,38 +50,39 @@ void ls_micro_batch_release(struct ls_pass *pass, int worker, size_t unit)
 
 void ls_micro_batch_let_go(struct ls_pass *pass, int worker, size_t unit)
 {
-    struct ls_feed *feed = pass->engine->feeds != NULL ? &pass->engine->feeds[worker] : NULL;
+    struct ls_uploader *uploader =
+        pass->engine->uploaders != NULL ? &pass->engine->uploaders[worker] : NULL;
     const struct ls_prefetch_item *item = pass->items[unit];
     struct ls_error *error = ls_worker_error();
-    if (feed == NULL || item == NULL) {
+    if (uploader == NULL || item == NULL) {
         ls_micro_batch_release(pass, worker, unit);
         return;
     }
     if (pass->units[unit].broken) { /* its event may not have been recorded */
-        (void)ls_feed_give_up(feed, pass->prefetcher, error);
+        (void)ls_uploader_give_up(uploader, pass->prefetcher, error);
         ls_micro_batch_release(pass, worker, unit);
         return;
     }
     pass->items[unit] = NULL;
     pass->engine->micro_batches[worker]++;
-    if (ls_feed_hold(feed, pass->prefetcher, item, error) != 0)
+    if (ls_uploader_hold(uploader, pass->prefetcher, item, error) != 0)
         ls_pass_note_broken(pass, unit, error);
 }
 
 void ls_micro_batch_wait(struct ls_pass *pass, int worker)
 {
-    if (pass->engine->feeds == NULL)
+    if (pass->engine->uploaders == NULL)
         return;
-    struct ls_feed *feed = &pass->engine->feeds[worker];
+    struct ls_uploader *uploader = &pass->engine->uploaders[worker];
     const struct ls_device_streams *streams = pass->engine->device->streams;
     struct ls_error *error = ls_worker_error();
-    const size_t unit = feed->unit;
-    feed->unit = SIZE_MAX;
+    const size_t unit = uploader->unit;
+    uploader->unit = SIZE_MAX;
     int status = streams->wait(pass->engine->streams[worker], error);
     if (status == 0)
-        status = ls_feed_empty(feed, pass->prefetcher, error);
+        status = ls_uploader_empty(uploader, pass->prefetcher, error);
     else
-        (void)ls_feed_give_up(feed, pass->prefetcher, NULL);
+        (void)ls_uploader_give_up(uploader, pass->prefetcher, NULL);
     if (status != 0 && unit != SIZE_MAX)
         ls_pass_note_broken(pass, unit, error);
 }
@@ -160,8 +161,8 @@ struct ls_run ls_micro_batch_prepare(struct ls_pass *pass, int worker, size_t un
     if (LS_MUTANT(ORDINAL))
         run.context.first_ordinal -= micro_batch_beginning(pass);
     ls_exchange_context(pass->exchange, worker, unit, NULL, &run.context);
-    if (engine->feeds != NULL) {
-        run.copying = ls_feed_copying(&engine->feeds[worker]);
+    if (engine->uploaders != NULL) {
+        run.copying = ls_uploader_copying(&engine->uploaders[worker]);
         run.record = ls_records_place(pass, unit);
     }
     return run;

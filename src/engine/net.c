@@ -1,7 +1,7 @@
 /* Opening nets: batches, groups of samples, inputs. See engine/net.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/net.h"
-#include "engine/feed.h"
+#include "engine/uploader.h"
 #include "engine/residents.h"
 
 #include <stdio.h>
@@ -329,7 +329,7 @@ static struct ls_prefetcher_options net_prefetcher_options(const struct ls_net *
         .rounded = net->rounded,
         .batching = net->batching,
         .share = net->options.share,
-        .held = memory->host_memory ? 0 : net->options.workers * LS_FEED_HELD,
+        .held = memory->host_memory ? 0 : net->options.workers * LS_UPLOADS_HELD,
         .pinning = memory->pinning,
         .updates_end = updates_end};
 }

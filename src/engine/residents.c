@@ -77,7 +77,7 @@ static bool residents_measure(const struct ls_net *net, int d, struct resident *
             ls_dataset_recipe(dataset, k, &recipe);
             record += recipe.record_bytes;
             if (recipe.image && ls_dataset_mean(dataset, &numbers) != NULL)
-                item->mean_bytes = numbers * sizeof(float);
+                item->mean_bytes = numbers * ls_dtype_size(LS_F32);
         }
     item->bytes = record * (size_t)ls_dataset_size(dataset) + item->mean_bytes;
     return true;
@@ -182,7 +182,7 @@ struct loader {
     struct ls_pinned records[LS_RECORD_TENSORS];
 };
 
-static size_t loader_record_bytes(const struct load *load, int tensor)
+static size_t residents_record_bytes(const struct load *load, int tensor)
 {
     struct ls_sample_recipe recipe;
     ls_dataset_recipe(load->dataset, tensor, &recipe);
@@ -190,8 +190,8 @@ static size_t loader_record_bytes(const struct load *load, int tensor)
 }
 
 /* Places [begin, end). */
-static int loader_bring(struct loader *loader, struct ls_reader *reader, int64_t begin, int64_t end,
-                        struct ls_error *error)
+static int residents_bring_places(struct loader *loader, struct ls_reader *reader, int64_t begin,
+                                  int64_t end, struct ls_error *error)
 {
     const struct load *load = loader->load;
     for (int64_t place = begin; place < end; place++) {
@@ -199,13 +199,13 @@ static int loader_bring(struct loader *loader, struct ls_reader *reader, int64_t
         for (int k = 0; k < LS_RECORD_TENSORS; k++)
             if (load->item->tensor[k] != NULL)
                 out[k] = loader->records[k].memory +
-                         (size_t)(place - begin) * loader_record_bytes(load, k);
+                         (size_t)(place - begin) * residents_record_bytes(load, k);
         LS_TRY(ls_reader_load(reader, place, out, &load->item->hashes[place], error));
     }
     for (int k = 0; k < LS_RECORD_TENSORS; k++) {
         if (load->item->tensor[k] == NULL)
             continue;
-        const size_t bytes = loader_record_bytes(load, k);
+        const size_t bytes = residents_record_bytes(load, k);
         LS_TRY(load->net->options.device->memory->write(
             NULL, load->item->tensor[k] + (size_t)begin * bytes, loader->records[k].memory,
             (size_t)(end - begin) * bytes, error));
@@ -213,7 +213,7 @@ static int loader_bring(struct loader *loader, struct ls_reader *reader, int64_t
     return 0;
 }
 
-static int loader_work(struct loader *loader, struct ls_error *error)
+static int residents_load_some(struct loader *loader, struct ls_error *error)
 {
     struct load *load = loader->load;
     struct ls_reader *reader = NULL;
@@ -221,14 +221,14 @@ static int loader_work(struct loader *loader, struct ls_error *error)
     for (int k = 0; k < LS_RECORD_TENSORS && status == 0; k++)
         if (load->item->tensor[k] != NULL &&
             !ls_pinned_create(&loader->records[k], load->net->options.device->memory->pinning,
-                              (size_t)load->chunk * loader_record_bytes(load, k)))
+                              (size_t)load->chunk * residents_record_bytes(load, k)))
             status = ls_fail_memory(error, "records");
     while (status == 0) {
         const int64_t begin = atomic_fetch_add(&load->next, load->chunk);
         const int64_t end = begin + load->chunk < load->size ? begin + load->chunk : load->size;
         if (begin >= load->size)
             break;
-        status = loader_bring(loader, reader, begin, end, error);
+        status = residents_bring_places(loader, reader, begin, end, error);
     }
     if (status != 0)
         atomic_store(&load->next, load->size);
@@ -238,13 +238,13 @@ static int loader_work(struct loader *loader, struct ls_error *error)
     return status;
 }
 
-static void *loader_run(void *argument)
+static void *residents_load_thread(void *argument)
 {
     struct loader *loader = argument;
     struct ls_error *error = ls_worker_error();
     ls_unpin_thread();
     ls_set_float_mode();
-    ls_worker_failure_note(&loader->load->failure, loader_work(loader, error), error);
+    ls_worker_failure_note(&loader->load->failure, residents_load_some(loader, error), error);
     return NULL;
 }
 
@@ -258,9 +258,10 @@ static int residents_read(struct load *load, struct ls_error *error)
     for (int t = 0; t < threads; t++)
         loaders[t].load = load;
     for (int t = 1; t < threads; t++)
-        loaders[t].running = ls_thread_create(&loaders[t].thread, loader_run, &loaders[t]) == 0;
+        loaders[t].running =
+            ls_thread_create(&loaders[t].thread, residents_load_thread, &loaders[t]) == 0;
     struct ls_error *mine = ls_worker_error();
-    ls_worker_failure_note(&load->failure, loader_work(&loaders[0], mine), mine);
+    ls_worker_failure_note(&load->failure, residents_load_some(&loaders[0], mine), mine);
     for (int t = 1; t < threads; t++)
         if (loaders[t].running)
             pthread_join(loaders[t].thread, NULL);

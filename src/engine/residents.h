@@ -1,7 +1,7 @@
 /* Data sets whose records lie in the memory of a device that has memory of its own.
  *
  * They are brought there once, before the first micro-batch is decoded; micro-batches are made
- * there of tickets (data/resident.h). Which data sets do so is decided from sizes that are known
+ * there of draws (data/resident.h). Which data sets do so is decided from sizes that are known
  * before anything is allocated: those that may (ls_dataset_stays_away), one after the other as long
  * as all of them are within a part of the device's memory, and none where plans would have to be
  * smaller for it. Where they lie changes no bit.

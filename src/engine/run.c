@@ -57,8 +57,8 @@ static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, in
         return; /* workers lose a micro-batch now and then */
     struct ls_error *error = ls_worker_error();
     struct ls_unit *what = &pass->units[unit];
-    if (pass->engine->feeds != NULL && pass->engine->feeds[worker].unit == SIZE_MAX)
-        pass->engine->feeds[worker].unit = unit;
+    if (pass->engine->uploaders != NULL && pass->engine->uploaders[worker].unit == SIZE_MAX)
+        pass->engine->uploaders[worker].unit = unit;
     what->kept = run.record != NULL;
     if (!what->broken &&
         ls_micro_batch_compute(pass, what->plan, slot, segment, &run, error) != 0) {
@@ -179,7 +179,7 @@ static void run_rounds(struct ls_pass *pass)
 /* Whether all that meets at a sync point is in one stream of a device, whose order is enough. */
 static bool run_is_one_stream(const struct ls_pass *pass, int sync)
 {
-    return pass->engine->feeds != NULL && pass->engine->workers == 1 &&
+    return pass->engine->uploaders != NULL && pass->engine->workers == 1 &&
            pass->engine->comm->size == 1 &&
            ls_net_graph(pass->net)->syncs[sync].kind != LS_SYNC_COUNT;
 }
@@ -189,7 +189,7 @@ static void run_await_segment(struct ls_pass *pass, const struct ls_wave *wave, 
                               int worker)
 {
     const bool counts = ls_net_graph(pass->net)->syncs[sync].kind == LS_SYNC_COUNT;
-    if (pass->engine->feeds == NULL || run_is_one_stream(pass, sync))
+    if (pass->engine->uploaders == NULL || run_is_one_stream(pass, sync))
         return;
     ls_micro_batch_wait(pass, worker);
     for (size_t unit = ls_scheduler_next(&pass->scheduler, wave, wave->begin, worker);

@@ -12,15 +12,15 @@ static size_t staging_numbers_bytes(const struct ls_graph *graph)
     return sizeof(struct ls_batch_numbers) + graph->normalizer_count * sizeof(double);
 }
 
-static size_t staging_tickets_bytes(const struct ls_graph *graph)
+static size_t staging_draws_bytes(const struct ls_graph *graph)
 {
-    return (graph->input_count * (size_t)graph->samples + 1) * sizeof(struct ls_sample_ticket);
+    return (graph->input_count * (size_t)graph->samples + 1) * sizeof(struct ls_sample_draw);
 }
 
 size_t ls_staging_bytes(const struct ls_graph *graph, int buffers)
 {
     size_t bytes = (ls_graph_record_doubles(graph) + 1) * sizeof(double) +
-                   (size_t)buffers * staging_tickets_bytes(graph);
+                   (size_t)buffers * staging_draws_bytes(graph);
     for (size_t i = 0; i < graph->input_count; i++)
         bytes +=
             graph->inputs[i].cache ? 0 : (size_t)buffers * ls_value_bytes(graph->inputs[i].value);
@@ -44,8 +44,8 @@ static int staging_create_buffer(struct ls_staging *staging, const struct ls_gra
             return ls_fail_memory(error, "a worker");
     }
     if (staging->device->make_samples != NULL) {
-        buffer->tickets = memory->create(staging_tickets_bytes(graph));
-        if (buffer->tickets == NULL)
+        buffer->draws = memory->create(staging_draws_bytes(graph));
+        if (buffer->draws == NULL)
             return ls_fail_memory(error, "a worker");
     }
     return staging->device->streams->event_create(&buffer->read, error);
@@ -87,7 +87,7 @@ void ls_staging_free(struct ls_staging *staging, const struct ls_graph *graph)
             if (!graph->inputs[i].cache)
                 memory->free(buffer->inputs[i]);
         ls_free((void *)buffer->inputs);
-        memory->free(buffer->tickets);
+        memory->free(buffer->draws);
         if (buffer->read != NULL)
             streams->event_free(buffer->read);
     }
@@ -107,10 +107,10 @@ static int staging_make(const struct ls_staging *staging, const struct ls_graph 
                         struct ls_error *error)
 {
     const size_t samples = (size_t)graph->samples;
-    struct ls_sample_ticket *tickets = staging->buffers[staging->buffer].tickets + input * samples;
-    LS_TRY(staging->device->memory->write(stream, tickets, inputs->at[input],
-                                          samples * sizeof *tickets, error));
-    return staging->device->make_samples(stream, inputs->making[input], tickets, graph->samples,
+    struct ls_sample_draw *draws = staging->buffers[staging->buffer].draws + input * samples;
+    LS_TRY(staging->device->memory->write(stream, draws, inputs->at[input], samples * sizeof *draws,
+                                          error));
+    return staging->device->make_samples(stream, inputs->making[input], draws, graph->samples,
                                          staging->inputs[input], error);
 }
 

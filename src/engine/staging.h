@@ -32,8 +32,8 @@ struct ls_staging {
     void **inputs; /* by input of the graph, in the device's memory: of the micro-batch at hand */
     struct ls_staging_buffer {
         void **inputs;
-        struct ls_sample_ticket *tickets; /* by input, of all samples; NULL: it makes no samples */
-        struct ls_event *read;            /* the last micro-batch that reads them is over */
+        struct ls_sample_draw *draws; /* by input, of all samples; NULL: it makes no samples */
+        struct ls_event *read;        /* the last micro-batch that reads them is over */
     } buffers[LS_STAGING_BUFFERS];
     int buffer_count, buffer;         /* how many there are, and which is at hand */
     double *record;                   /* in the device's memory: where kernels measure */
@@ -54,7 +54,7 @@ void ls_staging_free(struct ls_staging *staging, const struct ls_graph *graph);
 /* The inputs of a micro-batch, in the host's memory (NULL: not needed). */
 struct ls_inputs {
     void *const *at;
-    /* By input: of what samples the device makes it, of the tickets that are there then; NULL: it
+    /* By input: of what samples the device makes it, of the draws that are there then; NULL: it
      * is copied. NULL: all are. */
     const struct ls_sample_making *const *making;
     struct ls_copying copying;

@@ -13,7 +13,7 @@
 #include "base/host_device.h"
 
 /* What a sample is made of, and what its random draws came to. */
-struct ls_sample_ticket {
+struct ls_sample_draw {
     int64_t record;             /* its number among those in the device's memory */
     int32_t top, left;          /* of the part that is taken; of the record without padding */
     float brightness, contrast; /* 0 and 1: none */

@@ -41,11 +41,11 @@ int __wrap_ls_device_find(const char *name, const struct ls_device **found, stru
 }
 
 static int count_making(struct ls_stream *stream, const struct ls_sample_making *making,
-                        const struct ls_sample_ticket *tickets, int64_t samples, void *out,
+                        const struct ls_sample_draw *draws, int64_t samples, void *out,
                         struct ls_error *error)
 {
     atomic_fetch_add(&made, 1);
-    return ls_device_cuda.make_samples(stream, making, tickets, samples, out, error);
+    return ls_device_cuda.make_samples(stream, making, draws, samples, out, error);
 }
 
 static void choose(enum way way)

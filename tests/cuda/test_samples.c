@@ -1,4 +1,4 @@
-/* Samples that kernels make of records and tickets, beside the host's transformation, to the bit:
+/* Samples that kernels make of records and draws, beside the host's transformation, to the bit:
  * random transformations of random records, in random orders of threads and blocks, in each of the
  * ways that samples lie in a micro-batch.
  *
@@ -89,7 +89,7 @@ static void check_sample(const struct ls_sample_recipe *recipe, int samples, int
 static void run_trial(struct dice *dice)
 {
     struct ls_transform t;
-    struct ls_sample_ticket tickets[SAMPLES];
+    struct ls_sample_draw draws[SAMPLES];
     struct ls_sample_making making = {.mean = NULL};
     const int samples = 1 + roll(dice, SAMPLES);
     draw_transform(dice, &t);
@@ -108,15 +108,15 @@ static void run_trial(struct dice *dice)
                                                .shape = {3, {t.input[0], t.input[1], t.input[2]}},
                                                .data = (const char *)making.records +
                                                        (size_t)record * making.recipe.record_bytes};
-        tickets[s] = (struct ls_sample_ticket){.record = record};
-        ls_transform_draw(&t, ordinal, &tickets[s]);
+        draws[s] = (struct ls_sample_draw){.record = record};
+        ls_transform_draw(&t, ordinal, &draws[s]);
         assert_int_equal(
             ls_transform_apply(&t, &image, NULL, ordinal, true, &room, expected + s * SAMPLE, NULL),
             0);
     }
     memset(made, 0xff, sizeof made);
     grid_seed(dice->trial);
-    assert_int_equal(ls_cuda_make_samples(NULL, &making, tickets, samples, made), 0);
+    assert_int_equal(ls_cuda_make_samples(NULL, &making, draws, samples, made), 0);
     for (int s = 0; s < samples; s++)
         check_sample(&making.recipe, samples, s, expected + s * SAMPLE, dice->trial);
     t.mean = NULL;
@@ -138,7 +138,7 @@ static void records_are_copied_as_they_are(void **state)
 {
     (void)state;
     static const size_t runs[] = {1, 3};
-    const struct ls_sample_ticket tickets[] = {{.record = 3}, {.record = 0}, {.record = 3}};
+    const struct ls_sample_draw draws[] = {{.record = 3}, {.record = 0}, {.record = 3}};
     enum { NUMBERS = 6, COUNT = 3 };
     for (int i = 0; i < RECORDS * NUMBERS; i++)
         floats[i] = 0.3F * (float)i - 1.7F;
@@ -149,9 +149,9 @@ static void records_are_copied_as_they_are(void **state)
                            .runs = runs[r],
                            .rounded = rounded == 1},
                 .records = floats};
-            assert_int_equal(ls_cuda_make_samples(NULL, &making, tickets, COUNT, made), 0);
+            assert_int_equal(ls_cuda_make_samples(NULL, &making, draws, COUNT, made), 0);
             for (int s = 0; s < COUNT; s++)
-                check_sample(&making.recipe, COUNT, s, floats + tickets[s].record * NUMBERS, 0);
+                check_sample(&making.recipe, COUNT, s, floats + draws[s].record * NUMBERS, 0);
         }
 }
 

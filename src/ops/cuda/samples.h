@@ -8,7 +8,7 @@
 struct ls_stream;
 
 int ls_card_make_samples(struct ls_stream *stream, const struct ls_sample_making *making,
-                         const struct ls_sample_ticket *tickets, int64_t samples, void *out,
+                         const struct ls_sample_draw *draws, int64_t samples, void *out,
                          struct ls_error *error);
 
 #endif

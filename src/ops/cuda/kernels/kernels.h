@@ -89,9 +89,9 @@ int ls_cuda_factor_gradient(cudaStream_t stream, const struct ls_cuda_factors *f
 
 /* ls_device.make_samples. `making` is the host's until this returns, its arrays are the card's. */
 struct ls_sample_making;
-struct ls_sample_ticket;
+struct ls_sample_draw;
 int ls_cuda_make_samples(cudaStream_t stream, const struct ls_sample_making *making,
-                         const struct ls_sample_ticket *tickets, int64_t samples, void *out);
+                         const struct ls_sample_draw *draws, int64_t samples, void *out);
 
 /* Exchanges two arrays that do not overlap; `bytes` is not 0. */
 int ls_cuda_swap(cudaStream_t stream, void *a, void *b, size_t bytes);

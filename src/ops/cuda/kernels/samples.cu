@@ -20,14 +20,14 @@ __device__ static void put(const struct ls_sample_recipe *recipe, int64_t sample
 }
 
 /* Words may be integers: they are moved as they are. */
-__global__ void copy_records(struct ls_sample_making making, const struct ls_sample_ticket *tickets,
+__global__ void copy_records(struct ls_sample_making making, const struct ls_sample_draw *draws,
                              int64_t samples, void *out)
 {
     const struct ls_sample_recipe *recipe = &making.recipe;
     const int64_t numbers = ls_sample_numbers(recipe);
     for (LS_EACH(i, samples * numbers)) {
         const int64_t s = (int64_t)i / numbers, e = (int64_t)i % numbers;
-        const int64_t from = tickets[s].record * numbers + e;
+        const int64_t from = draws[s].record * numbers + e;
         if (recipe->rounded)
             put(recipe, samples, s, e, ((const float *)making.records)[from], out);
         else
@@ -40,9 +40,9 @@ __global__ void copy_records(struct ls_sample_making making, const struct ls_sam
 
 /* Where a pixel lies in its plane; negative: in the padding. */
 __device__ static int64_t pixel_place(const struct ls_sample_recipe *recipe,
-                                      const struct ls_sample_ticket *ticket, int64_t i)
+                                      const struct ls_sample_draw *draw, int64_t i)
 {
-    int64_t y = ticket->top + i / recipe->columns, x = ticket->left + i % recipe->columns;
+    int64_t y = draw->top + i / recipe->columns, x = draw->left + i % recipe->columns;
     const bool inside = y >= 0 && y < recipe->height && x >= 0 && x < recipe->width;
     if (!inside && !recipe->reflect)
         return -1;
@@ -55,26 +55,26 @@ __device__ static int64_t pixel_place(const struct ls_sample_recipe *recipe,
 
 /* Pixel `i` of a channel of the sample, before it is mirrored, with its brightness. */
 __device__ static float lit_pixel(const struct ls_sample_making *making,
-                                  const struct ls_sample_ticket *ticket, int channel, int64_t i)
+                                  const struct ls_sample_draw *draw, int channel, int64_t i)
 {
     const struct ls_sample_recipe *recipe = &making->recipe;
-    const int64_t place = pixel_place(recipe, ticket, i);
+    const int64_t place = pixel_place(recipe, draw, i);
     const int64_t plane = (int64_t)recipe->height * recipe->width;
-    const int64_t from = (ticket->record * recipe->channels + channel) * plane + place;
+    const int64_t from = (draw->record * recipe->channels + channel) * plane + place;
     float x = 0;
     if (place >= 0)
         x = recipe->floats ? ((const float *)making->records)[from]
                            : (float)((const uint8_t *)making->records)[from];
-    return ticket->brightness != 0 ? x + ticket->brightness : x;
+    return draw->brightness != 0 ? x + draw->brightness : x;
 }
 
 __device__ static float normalized(const struct ls_sample_making *making,
-                                   const struct ls_sample_ticket *ticket, int channel, int64_t i,
+                                   const struct ls_sample_draw *draw, int channel, int64_t i,
                                    float x)
 {
     const struct ls_sample_recipe *recipe = &making->recipe;
     if (recipe->has_mean) {
-        const int64_t place = pixel_place(recipe, ticket, i);
+        const int64_t place = pixel_place(recipe, draw, i);
         const int64_t plane = (int64_t)recipe->height * recipe->width;
         const float mean = place < 0 ? 0 : making->mean[channel * plane + place];
         return ls_sample_centred(x, mean, recipe->scale);
@@ -86,16 +86,16 @@ __device__ static float normalized(const struct ls_sample_making *making,
 
 /* The mean of a channel, for all threads of the block: a thread a part, in the host's order. */
 __device__ static float lit_mean(const struct ls_sample_making *making,
-                                 const struct ls_sample_ticket *ticket, int channel, double *part)
+                                 const struct ls_sample_draw *draw, int channel, double *part)
 {
     const int64_t count = (int64_t)making->recipe.rows * making->recipe.columns;
     const int64_t whole = count / PARTS * PARTS;
     if (threadIdx.x < PARTS) {
         double sum = 0;
         for (int64_t i = threadIdx.x; i < whole; i += PARTS)
-            sum += lit_pixel(making, ticket, channel, i);
+            sum += lit_pixel(making, draw, channel, i);
         for (int64_t i = whole; threadIdx.x == 0 && i < count; i++)
-            sum += lit_pixel(making, ticket, channel, i);
+            sum += lit_pixel(making, draw, channel, i);
         part[threadIdx.x] = sum;
     }
     __syncthreads();
@@ -104,24 +104,24 @@ __device__ static float lit_mean(const struct ls_sample_making *making,
 
 /* A block for each channel of a sample. What is rounded is rounded here, unless it is standardized.
  */
-__global__ void cut_images(struct ls_sample_making making, const struct ls_sample_ticket *tickets,
+__global__ void cut_images(struct ls_sample_making making, const struct ls_sample_draw *draws,
                            int64_t samples, void *out)
 {
     __shared__ double part[PARTS];
     const struct ls_sample_recipe *recipe = &making.recipe;
     const int64_t s = blockIdx.x / (unsigned)recipe->channels;
     const int channel = (int)(blockIdx.x % (unsigned)recipe->channels);
-    const struct ls_sample_ticket ticket = tickets[s];
+    const struct ls_sample_draw draw = draws[s];
     const int64_t count = (int64_t)recipe->rows * recipe->columns;
-    const bool contrast = ticket.contrast != 1;
-    const float mean = contrast ? lit_mean(&making, &ticket, channel, part) : 0;
+    const bool contrast = draw.contrast != 1;
+    const float mean = contrast ? lit_mean(&making, &draw, channel, part) : 0;
     for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
-        float x = lit_pixel(&making, &ticket, channel, i);
+        float x = lit_pixel(&making, &draw, channel, i);
         if (contrast)
-            x = ls_sample_contrast(x, mean, ticket.contrast);
-        x = normalized(&making, &ticket, channel, i, x);
+            x = ls_sample_contrast(x, mean, draw.contrast);
+        x = normalized(&making, &draw, channel, i, x);
         const int64_t column = i % recipe->columns;
-        const int64_t at = ticket.mirror ? i - column + recipe->columns - 1 - column : i;
+        const int64_t at = draw.mirror ? i - column + recipe->columns - 1 - column : i;
         put(recipe, samples, s, channel * count + at, x, out);
     }
 }
@@ -163,17 +163,17 @@ __global__ void standardize_samples(struct ls_sample_recipe recipe, int64_t samp
 }
 
 int ls_cuda_make_samples(cudaStream_t stream, const struct ls_sample_making *making,
-                         const struct ls_sample_ticket *tickets, int64_t samples, void *out)
+                         const struct ls_sample_draw *draws, int64_t samples, void *out)
 {
     const struct ls_sample_recipe *recipe = &making->recipe;
     const uint64_t numbers = (uint64_t)(samples * ls_sample_numbers(recipe));
     if (numbers == 0)
         return 0;
     if (!recipe->image)
-        return LS_LAUNCH(copy_records, ls_blocks(numbers), LS_THREADS, stream, *making, tickets,
+        return LS_LAUNCH(copy_records, ls_blocks(numbers), LS_THREADS, stream, *making, draws,
                          samples, out);
     const int code = LS_LAUNCH(cut_images, (unsigned)(samples * recipe->channels), LS_THREADS,
-                               stream, *making, tickets, samples, out);
+                               stream, *making, draws, samples, out);
     if (code != 0 || !recipe->standardize)
         return code;
     return LS_LAUNCH(standardize_samples, (unsigned)samples, LS_THREADS, stream, *recipe, samples,
