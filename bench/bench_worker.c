@@ -1,6 +1,6 @@
 /* Lockstep's arm of the benchmark: a process that trains or tests one network when it is told to.
  *
- *     bench_worker train SOLVER [WORKERS]
+ *     bench_worker train SOLVER [WORKERS [DEVICE]]    DEVICE: "cuda:0", say
  *     bench_worker test NET WEIGHTS BATCHES [WORKERS]
  *     bench_worker weights SOLVER FILE         the weights after one update, for `test`
  *     bench_worker job SOLVER TURNS [WORKERS]  train, as a rank of a job of MPI
@@ -53,7 +53,7 @@ static double peak_memory(void)
     return (double)kib / 1024;
 }
 
-static int open_trainer(const char *path, int workers, struct worker *worker,
+static int open_trainer(const char *path, int workers, const char *device, struct worker *worker,
                         struct lockstep_error *error)
 {
     struct lockstep_solver *solver = NULL;
@@ -62,6 +62,7 @@ static int open_trainer(const char *path, int workers, struct worker *worker,
     lockstep_train_options_init(&options);
     options.job = worker->job;
     options.workers = workers;
+    options.device = device;
     if (status == 0)
         status = lockstep_trainer_create(solver, &options, &worker->trainer, error);
     lockstep_solver_free(solver);
@@ -205,13 +206,14 @@ static int start(int argc, char **argv, struct worker *worker, struct lockstep_e
     const char *mode = argc > 2 ? argv[1] : "";
     int status = LOCKSTEP_USAGE;
     if (strcmp(mode, "train") == 0) {
-        status = open_trainer(argv[2], workers_of(argc, argv, 3), worker, error);
+        status = open_trainer(argv[2], workers_of(argc, argv, 3), argc > 4 ? argv[4] : NULL, worker,
+                              error);
         return status != 0 ? status : serve(worker, error);
     }
     if (strcmp(mode, "job") == 0 && argc > 3) {
         status = open_job(argv[3], worker, error);
         if (status == 0)
-            status = open_trainer(argv[2], workers_of(argc, argv, 4), worker, error);
+            status = open_trainer(argv[2], workers_of(argc, argv, 4), NULL, worker, error);
         return status != 0 ? status : serve(worker, error);
     }
     if (strcmp(mode, "test") == 0 && argc > 4) {
@@ -220,12 +222,12 @@ static int start(int argc, char **argv, struct worker *worker, struct lockstep_e
         return status != 0 ? status : serve(worker, error);
     }
     if (strcmp(mode, "weights") == 0 && argc > 3) {
-        status = open_trainer(argv[2], 0, worker, error);
+        status = open_trainer(argv[2], 0, NULL, worker, error);
         if (status == 0) /* moving averages come with the first */
             status = lockstep_trainer_step(worker->trainer, 1, error);
         return status != 0 ? status : lockstep_trainer_snapshot(worker->trainer, argv[3], error);
     }
-    fprintf(stderr, "usage: bench_worker train SOLVER [WORKERS]\n"
+    fprintf(stderr, "usage: bench_worker train SOLVER [WORKERS [DEVICE]]\n"
                     "       bench_worker test NET WEIGHTS BATCHES [WORKERS]\n"
                     "       bench_worker weights SOLVER FILE\n"
                     "       bench_worker job SOLVER TURNS [WORKERS]\n");

@@ -239,6 +239,17 @@ if(LS_CUDA_BUILDS)
   install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep COMPONENT cuda)
   message(STATUS "Building the device of NVIDIA's cards with CUDA ${CUDAToolkit_VERSION}${has}")
   add_test(NAME cuda_module COMMAND bash ${CMAKE_SOURCE_DIR}/tests/cuda/module.sh)
+  # Tests of kernels for a machine with a card, which `./run card` builds and runs there.
+  add_custom_target(cuda_card_tests)
+  foreach(test ops layouts)
+    add_executable(cuda_card_${test} EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/cuda/test_${test}.c
+                   ${CMAKE_SOURCE_DIR}/tests/cuda/card/no_fake.c ${objects})
+    get_target_property(links lockstep_cuda LINK_LIBRARIES)
+    target_link_libraries(cuda_card_${test} PRIVATE ls_support ls_kernels ls_ops ${links})
+    set_target_properties(cuda_card_${test} PROPERTIES LINKER_LANGUAGE CXX
+                          RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_dependencies(cuda_card_tests cuda_card_${test})
+  endforeach()
 elseif(NOT LOCKSTEP_CUDA STREQUAL "OFF")
   add_test(NAME cuda_nvcc COMMAND bash ${CMAKE_SOURCE_DIR}/tests/cuda/nvcc.sh)
 endif()

@@ -1,10 +1,11 @@
 """The peer's arm of the benchmark: PyTorch training or testing one network when it is told to.
 
     worker.py NETWORK MODE --batch N --threads N --format contiguous|channels_last --processes N
-              [--precision fp32|medium|bf16] [--compile] [--files FOLDER]
+              [--precision fp32|medium|tf32|bf16] [--compile] [--files FOLDER] [--device cpu|cuda]
 
 Answers each line "run N" of standard input with a line "seconds MiB", as bench_worker.c does; MiB is
-the peak of resident memory of all its processes. The first line comes after one iteration.
+the peak of resident memory of all its processes, or, with --device cuda, of the card's memory. The
+first line comes after one iteration. On a card, --compile captures CUDA graphs, too.
 
 Input is made once and stays in memory; with --files each batch is cut from the records of files,
 which stay in memory as bytes, with the transformations of bench/files.py.
@@ -31,8 +32,9 @@ def arguments():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--format", choices=("contiguous", "channels_last"), default="contiguous")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--precision", choices=("fp32", "medium", "bf16"), default="fp32",
-                        help="medium: fp32 with products of bf16; bf16: autocast")
+    parser.add_argument("--precision", choices=("fp32", "medium", "tf32", "bf16"), default="fp32",
+                        help="medium: fp32 with products of bf16; tf32: of a card; bf16: autocast")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--compile", action="store_true", help="torch.compile")
     parser.add_argument("--files")
     parser.add_argument("--rank", type=int, default=0)
@@ -73,6 +75,8 @@ from model import Model  # noqa: E402
 
 
 def peak_memory():
+    if a.device == "cuda":
+        return torch.cuda.max_memory_reserved() / 1048576
     with open("/proc/self/status") as status:
         for line in status:
             if line.startswith("VmHWM:"):
@@ -108,9 +112,13 @@ class Arm:
         if a.format == "channels_last":
             volume = len(network.shape) == 4
             self.format = torch.channels_last_3d if volume else torch.channels_last
-        self.model = Model(network, self.train).train(self.train).to(memory_format=self.format)
+        self.model = Model(network, self.train).train(self.train).to(
+            a.device, memory_format=self.format)
         self.loss = nn.CrossEntropyLoss()
-        self.run = torch.compile(self.model) if a.compile else self.model
+        self.run = self.model
+        if a.compile:
+            mode = "reduce-overhead" if a.device == "cuda" else "default"
+            self.run = torch.compile(self.model, mode=mode)
         if self.train and a.processes > 1:
             self.run = nn.parallel.DistributedDataParallel(
                 self.run, gradient_as_bucket_view=True, static_graph=True)
@@ -123,12 +131,12 @@ class Arm:
             import files
             self.next = files.Reader(network, batch, a.files, a.rank, a.processes).next
         else:
-            batch = random_input(network, batch)
+            batch = [part.to(a.device) for part in random_input(network, batch)]
             self.next = lambda: batch
 
     @staticmethod
     def precision():
-        return torch.autocast("cpu", torch.bfloat16, enabled=a.precision == "bf16")
+        return torch.autocast(a.device, torch.bfloat16, enabled=a.precision == "bf16")
 
     def outputs(self):
         """What the model makes of a batch, and the labels."""
@@ -159,7 +167,11 @@ class Arm:
 
     def iterate(self, count):
         for _ in range(count):
+            if a.compile and a.device == "cuda":
+                torch.compiler.cudagraph_mark_step_begin()
             self.train_once() if self.train else self.test_once()
+        if a.device == "cuda":
+            torch.cuda.synchronize()
 
 
 def together(number=0):
@@ -199,6 +211,10 @@ def main():
     torch.set_num_threads(a.threads)
     torch.manual_seed(1)
     torch.set_float32_matmul_precision("medium" if a.precision == "medium" else "highest")
+    if a.device == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = a.precision == "tf32"
+        torch.backends.cudnn.allow_tf32 = a.precision == "tf32"
+        torch.backends.cudnn.benchmark = True
     if a.processes > 1:
         torch.distributed.init_process_group("gloo", init_method="file://" + a.meeting,
                                              rank=a.rank, world_size=a.processes)
