@@ -164,13 +164,6 @@ class Day:
     def train(self, solver, prefix, seconds, *more):
         self.run([self.program, "train", "--solver", solver, "--overwrite", "--quiet",
                   "--snapshot-prefix", os.path.join(self.folder, prefix), *more], seconds)
-        return self.weights_of(prefix, seconds)
-
-    def weights_of(self, prefix, seconds):
-        """The hash of a snapshot's weights."""
-        said = self.run([self.program, "show", "--json", os.path.join(
-            self.folder, f"{prefix}_iter_2.safetensors")], seconds)
-        return json.loads(said)
 
     def step_bits(self, seconds):
         solver = self.solver("portable.prototxt", "algorithm: PORTABLE")
