@@ -101,7 +101,7 @@ void make_portable(struct op_scene *scene)
         op->attr.convolution.algorithm = LS_CONVOLUTION_PORTABLE;
     else if (op->kind >= LS_OP_INNER_PRODUCT && op->kind <= LS_OP_INNER_PRODUCT_WEIGHTS)
         op->attr.inner_product.portable = true;
-    scene->graph.portable = true;
+    scene->graph.portable = scene->layer.portable = true;
     scene->layer.graph = &scene->graph;
     op->layer = &scene->layer;
 }
