@@ -29,8 +29,6 @@ int ls_card_check(int code, const char *what, struct ls_error *error)
 
 /* ---- The card of a thread -------------------------------------------------------------------- */
 
-enum { CARDS_MAX = 64 };
-
 int (*ls_card_of_thread)(void) = ls_thread_card;
 
 static _Thread_local int entered; /* CUDA begins every thread on card 0 */
@@ -40,7 +38,7 @@ int ls_card_enter(struct ls_error *error)
     const int card = ls_card_of_thread();
     if (card < 0 || card == entered)
         return 0;
-    if (card >= CARDS_MAX)
+    if (card >= LS_CARDS_MAX)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL, "there is no card %d", card);
     LS_TRY(ls_card_check(cudaSetDevice(card), "be used", error));
     entered = card;
@@ -68,16 +66,30 @@ void ls_card_give_thread_back(int card)
 
 /* What a thread has of its own on each card. */
 struct own {
-    cudaStream_t stream[CARDS_MAX];
+    cudaStream_t stream[LS_CARDS_MAX];
+    void *library[LS_CARDS_MAX];
 };
 
 static pthread_key_t own_key;
 static pthread_once_t own_once = PTHREAD_ONCE_INIT;
 
+static void end_libraries(const struct own *own)
+{
+#if LS_CUDA_HAS_CUDNN
+    for (int card = 0; card < LS_CARDS_MAX; card++)
+        if (own->library[card] != NULL && cudaSetDevice(card) == cudaSuccess)
+            ls_card_end_library(own->library[card], own->stream[card]);
+    (void)cudaSetDevice(entered);
+#else
+    (void)own;
+#endif
+}
+
 static void end_own(void *data)
 {
     struct own *own = data;
-    for (int card = 0; card < CARDS_MAX; card++)
+    end_libraries(own);
+    for (int card = 0; card < LS_CARDS_MAX; card++)
         if (own->stream[card] != NULL)
             (void)cudaStreamDestroy(own->stream[card]);
     ls_free(own);
@@ -115,6 +127,11 @@ cudaStream_t ls_card_own_stream(struct ls_error *error)
             *stream = NULL;
     }
     return *stream;
+}
+
+void **ls_card_own_library(struct ls_error *error)
+{
+    return ls_card_own_stream(error) != NULL ? &own_of_thread(error)->library[entered] : NULL;
 }
 
 void ls_card_end_thread(void)

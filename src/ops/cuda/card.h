@@ -12,6 +12,8 @@
  * LOCKSTEP_RESOURCE, everything else LOCKSTEP_INTERNAL. */
 int ls_card_check(int code, const char *what, struct ls_error *error);
 
+enum { LS_CARDS_MAX = 64 };
+
 /* The number of the calling thread's card; negative: the first. It is ls_thread_card; a module with
  * a copy of its own of src/base/ is told another. */
 extern int (*ls_card_of_thread)(void);
@@ -26,6 +28,13 @@ void ls_card_give_thread_back(int card);
 /* The stream of the calling thread, for work that is over when a function returns; NULL after a
  * message. It ends with the thread. */
 cudaStream_t ls_card_own_stream(struct ls_error *error);
+/* What a library has on the calling thread's card for it: a place for its handle, NULL until there
+ * is one; NULL after a message. */
+void **ls_card_own_library(struct ls_error *error);
+#if LS_CUDA_HAS_CUDNN
+/* Ends such a handle; the stream is the thread's own. */
+extern void (*const ls_card_end_library)(void *handle, cudaStream_t stream);
+#endif
 /* Ends the stream of the calling thread, as the end of the thread does. */
 void ls_card_end_thread(void);
 /* Waits for it, if `code`, of the last launch, is no failure; the status of both. */

@@ -15,6 +15,9 @@
 #if LS_CUDA_HAS_CUBLASLT
 #include "ops/cuda/cublaslt.h"
 #endif
+#if LS_CUDA_HAS_CUDNN
+#include "ops/cuda/cudnn.h"
+#endif
 #include "ops/cuda/ops.h"
 #include "ops/cuda/samples.h"
 
@@ -186,11 +189,33 @@ static const char *isa(void)
     return "cuda";
 }
 
+/* What kernels are compiled for and what libraries choose by. */
+static void name_card(struct ls_text *text)
+{
+    struct cudaDeviceProp card;
+    int number = 0;
+    if (ls_card_enter(NULL) != 0 || cudaGetDevice(&number) != cudaSuccess ||
+        cudaGetDeviceProperties(&card, number) != cudaSuccess) {
+        (void)cudaGetLastError();
+        ls_text_add(text, "card=unknown\n");
+        return;
+    }
+    ls_text_format(text, "card=%s\ncompute=%d.%d\nprocessors=%d\n", card.name, card.major,
+                   card.minor, card.multiProcessorCount);
+}
+
+/* Engines of cuDNN that are compiled when they are chosen are compiled by the runtime's compiler.
+ */
 static void name_device(struct ls_text *text)
 {
     ls_text_add(text, "device=cuda\n");
 #if LS_CUDA_HAS_CUBLASLT
     ls_cublaslt_describe(text);
+#endif
+    name_card(text);
+    ls_text_format(text, "cuda=%d\n", CUDART_VERSION);
+#if LS_CUDA_HAS_CUDNN
+    ls_cudnn_describe(text);
 #endif
 }
 

@@ -55,6 +55,11 @@ struct ls_card_op {
 #else
 #define LS_CARD_CUBLASLT(FAMILY)
 #endif
+#if LS_CUDA_HAS_CUDNN
+#define LS_CARD_CUDNN(FAMILY) FAMILY(cudnn)
+#else
+#define LS_CARD_CUDNN(FAMILY)
+#endif
 
 /* By kind; empty where another family has it, and where an earlier one accepts the op. A new family
  * is a line here. */
@@ -68,6 +73,7 @@ struct ls_card_op {
     FAMILY(recurrent) \
     FAMILY(regions) \
     FAMILY(gradients) \
+    LS_CARD_CUDNN(FAMILY) \
     FAMILY(products) \
     FAMILY(elements) \
     FAMILY(windows) \

@@ -1,10 +1,10 @@
 /* Products with weights by kernels of our own, in the declared order: they are what portable nets
  * have on every device, and serve where no library's kernel fits. See ops/cuda/ops.h.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "ops/cuda/kernels/finish.h"
-#include "ops/cuda/kernels/products.h"
+#include "ops/cuda/products.h"
 
 #include "ir/op_type.h"
+#include "ops/cuda/kernels/finish.h"
 #include "ops/cuda/ops.h"
 
 /* ---- Inner products -------------------------------------------------------------------------- */
@@ -27,9 +27,7 @@ static bool makes_data(enum ls_op_kind kind)
            kind != LS_OP_DECONVOLUTION_WEIGHTS;
 }
 
-/* Of a layer in bf16: both operands are, the weights among them; a bias and the gradients of
- * weights are fp32. */
-static bool takes_bf16(const struct ls_op *op)
+bool ls_card_product_takes_bf16(const struct ls_op *op)
 {
     bool takes = op->bf16;
     for (int i = 2; i < op->inputs; i++)
@@ -44,7 +42,7 @@ static int layouts(const struct ls_op *op, struct ls_op_layouts *layouts, struct
     (void)error;
     for (int i = 0; i < op->inputs; i++) {
         layouts->in[i] = &ls_layout_plain;
-        if (i < ls_op_type(op->kind)->rounded_inputs && takes_bf16(op))
+        if (i < ls_op_type(op->kind)->rounded_inputs && ls_card_product_takes_bf16(op))
             layouts->in_type[i] = LS_BF16;
     }
     for (int i = 0; i < op->outputs; i++)
@@ -115,14 +113,15 @@ static struct sides sides_of(const struct ls_op *op)
     }
 }
 
-static struct ls_cuda_convolution convolution_of(const struct ls_op *op)
+struct ls_cuda_convolution ls_card_convolution(const struct ls_op *op)
 {
     const struct ls_convolution_attr *attr = &op->attr.convolution;
     const struct ls_window *window = &attr->window;
     const struct sides sides = sides_of(op);
     const struct ls_shape *x = &sides.x->shape, *y = &sides.y->shape;
     const int channel = x->rank - window->axes - 1; /* the axis of channels */
-    struct ls_cuda_convolution of = {.samples = ls_shape_count(x, 0, channel),
+    struct ls_cuda_convolution of = {.last = sides.x->layout == &ls_layout_channels_last,
+                                     .samples = ls_shape_count(x, 0, channel),
                                      .groups = attr->group,
                                      .x_channels = x->dim[channel] / attr->group,
                                      .y_channels = y->dim[channel] / attr->group,
@@ -141,13 +140,14 @@ static struct ls_cuda_convolution convolution_of(const struct ls_op *op)
     }
     of.w_y = of.x_channels * of.w_x;
     of.w_group = of.y_channels * of.w_y;
+    of.w_x = of.last ? 1 : of.w_x;
     return of;
 }
 
 static struct ls_cuda_convolution forward_of(const struct ls_card_call *call)
 {
     const struct ls_convolution_attr *attr = &call->op->attr.convolution;
-    struct ls_cuda_convolution of = convolution_of(call->op);
+    struct ls_cuda_convolution of = ls_card_convolution(call->op);
     of.bias = ls_card_in(call, 2);
     of.relu = attr->relu;
     of.slope = attr->relu_slope;
@@ -162,7 +162,7 @@ static int convolution(const struct ls_card_call *call)
 
 static int convolution_data(const struct ls_card_call *call)
 {
-    const struct ls_cuda_convolution of = convolution_of(call->op);
+    const struct ls_cuda_convolution of = ls_card_convolution(call->op);
     return ls_cuda_convolve_to_x(call->stream, &of, call->in[0], call->in[1], call->out[0]);
 }
 
@@ -174,7 +174,7 @@ static int deconvolution(const struct ls_card_call *call)
 
 static int deconvolution_data(const struct ls_card_call *call)
 {
-    const struct ls_cuda_convolution of = convolution_of(call->op);
+    const struct ls_cuda_convolution of = ls_card_convolution(call->op);
     return ls_cuda_convolve_to_y(call->stream, &of, call->in[0], call->in[1], call->out[0]);
 }
 
@@ -192,14 +192,14 @@ static int sum_bias(const struct ls_card_call *call)
 
 static int convolution_weights(const struct ls_card_call *call)
 {
-    const struct ls_cuda_convolution of = convolution_of(call->op);
+    const struct ls_cuda_convolution of = ls_card_convolution(call->op);
     const bool forward = call->op->kind == LS_OP_CONVOLUTION_WEIGHTS;
     const void *x = call->in[forward ? 0 : 1], *y = call->in[forward ? 1 : 0];
     const int code = ls_cuda_convolve_to_w(call->stream, &of, x, y, call->out[0]);
     return code == cudaSuccess ? sum_bias(call) : code;
 }
 
-#define PRODUCT .layouts = layouts, .takes_bf16 = takes_bf16
+#define PRODUCT .layouts = layouts, .takes_bf16 = ls_card_product_takes_bf16
 
 const struct ls_card_op ls_card_products[LS_OP_KINDS] = {
     [LS_OP_INNER_PRODUCT] = {.run = inner_product, PRODUCT},

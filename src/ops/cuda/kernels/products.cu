@@ -76,19 +76,33 @@ struct rows {
 
 /* ---- Windows --------------------------------------------------------------------------------- */
 
+/* Steps from one sample, channel or point to the next. */
+struct steps {
+    int64_t sample, channel, point;
+};
+
 struct windows {
     struct ls_cuda_convolution of;
     int64_t x_points, y_points, k_points;
+    struct steps x, y;
+    int64_t w_point; /* from one weight of a window to the next */
 };
+
+struct steps steps_of(int64_t channels, int64_t points, bool last)
+{
+    return last ? steps{channels * points, 1, channels} : steps{channels * points, points, 1};
+}
 
 struct windows windows_of(const struct ls_cuda_convolution *of)
 {
-    struct windows windows = {*of, 1, 1, 1};
+    struct windows windows = {*of, 1, 1, 1, {}, {}, of->last ? of->x_channels : 1};
     for (int a = 0; a < AXES; a++) {
         windows.x_points *= of->x[a];
         windows.y_points *= of->y[a];
         windows.k_points *= of->kernel[a];
     }
+    windows.x = steps_of(of->groups * of->x_channels, windows.x_points, of->last);
+    windows.y = steps_of(of->groups * of->y_channels, windows.y_points, of->last);
     return windows;
 }
 
@@ -117,8 +131,8 @@ struct x_windows {
     {
         const int64_t n = at / w.y_points, c = t % w.of.x_channels;
         const int64_t place = find_x(w, at % w.y_points, t / w.of.x_channels);
-        const int64_t plane = (n * w.of.groups + group) * w.of.x_channels + c;
-        return place < 0 ? 0 : x[plane * w.x_points + place];
+        const int64_t channel = group * w.of.x_channels + c;
+        return place < 0 ? 0 : x[n * w.x.sample + channel * w.x.channel + place * w.x.point];
     }
 };
 
@@ -129,7 +143,7 @@ struct weights_of_y {
     __device__ float operator()(int64_t group, int64_t o, int64_t t) const
     {
         return weights[group * w.of.w_group + o * w.of.w_y + t % w.of.x_channels * w.of.w_x +
-                       t / w.of.x_channels];
+                       t / w.of.x_channels * w.w_point];
     }
 };
 
@@ -139,8 +153,7 @@ struct to_y {
     __device__ void operator()(int64_t group, int64_t at, int64_t o, float sum) const
     {
         const int64_t channel = group * w.of.y_channels + o;
-        const int64_t plane = at / w.y_points * w.of.groups * w.of.y_channels + channel;
-        y.put(plane * w.y_points + at % w.y_points,
+        y.put(at / w.y_points * w.y.sample + channel * w.y.channel + at % w.y_points * w.y.point,
               finish(sum, w.of.bias, channel, w.of.relu, w.of.slope));
     }
 };
@@ -203,8 +216,10 @@ struct y_windows {
     {
         const int64_t o = t % w.of.y_channels;
         const int64_t place = find_y(w, r, at % r.points, t / w.of.y_channels);
-        const int64_t plane = (at / r.points * w.of.groups + group) * w.of.y_channels + o;
-        return place < 0 ? 0 : y[plane * w.y_points + place];
+        const int64_t channel = group * w.of.y_channels + o;
+        return place < 0
+                   ? 0
+                   : y[at / r.points * w.y.sample + channel * w.y.channel + place * w.y.point];
     }
 };
 
@@ -216,7 +231,7 @@ struct weights_of_x {
     __device__ float operator()(int64_t group, int64_t c, int64_t t) const
     {
         return weights[group * w.of.w_group + t % w.of.y_channels * w.of.w_y + c * w.of.w_x +
-                       weight_of(w, r, t / w.of.y_channels)];
+                       weight_of(w, r, t / w.of.y_channels) * w.w_point];
     }
 };
 
@@ -227,8 +242,8 @@ struct to_x {
     __device__ void operator()(int64_t group, int64_t at, int64_t c, float sum) const
     {
         const int64_t channel = group * w.of.x_channels + c;
-        const int64_t plane = at / r.points * w.of.groups * w.of.x_channels + channel;
-        x.put(plane * w.x_points + x_of(w, r, at % r.points),
+        x.put(at / r.points * w.x.sample + channel * w.x.channel +
+                  x_of(w, r, at % r.points) * w.x.point,
               finish(sum, w.of.bias, channel, w.of.relu, w.of.slope));
     }
 };
@@ -239,8 +254,8 @@ struct y_channels {
     struct ls_operand y;
     __device__ float operator()(int64_t group, int64_t o, int64_t t) const
     {
-        const int64_t plane = (t / w.y_points * w.of.groups + group) * w.of.y_channels + o;
-        return y[plane * w.y_points + t % w.y_points];
+        const int64_t channel = group * w.of.y_channels + o;
+        return y[t / w.y_points * w.y.sample + channel * w.y.channel + t % w.y_points * w.y.point];
     }
 };
 
@@ -251,9 +266,10 @@ struct x_channels {
     __device__ float operator()(int64_t group, int64_t at, int64_t t) const
     {
         const int64_t place = find_x(w, t % w.y_points, at % w.k_points);
-        const int64_t plane =
-            (t / w.y_points * w.of.groups + group) * w.of.x_channels + at / w.k_points;
-        return place < 0 ? 0 : x[plane * w.x_points + place];
+        const int64_t channel = group * w.of.x_channels + at / w.k_points;
+        return place < 0
+                   ? 0
+                   : x[t / w.y_points * w.x.sample + channel * w.x.channel + place * w.x.point];
     }
 };
 
@@ -263,7 +279,7 @@ struct to_w {
     __device__ void operator()(int64_t group, int64_t o, int64_t at, float sum) const
     {
         weights.put(group * w.of.w_group + o * w.of.w_y + at / w.k_points * w.of.w_x +
-                        at % w.k_points,
+                        at % w.k_points * w.w_point,
                     sum);
     }
 };

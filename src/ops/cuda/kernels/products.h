@@ -34,6 +34,7 @@ int ls_cuda_inner_product_weights(cudaStream_t stream, const struct ls_cuda_inne
 /* Windows over three axes that move over x and make y; unused axes have sizes and windows of 1.
  * A deconvolution is a convolution with x and y exchanged. */
 struct ls_cuda_convolution {
+    bool last; /* values and weights have their axis 1 last (ls_layout_channels_last), else plain */
     int64_t samples, groups;
     int64_t x_channels, y_channels; /* of a group */
     int64_t x[3], y[3], kernel[3], stride[3], dilation[3], pad[3];
