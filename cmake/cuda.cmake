@@ -90,6 +90,9 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
   if(NOT LS_CUDA_HAS_CUBLASLT) # products have kernels of our own
     list(FILTER host EXCLUDE REGEX "/cublaslt[^/]*\\.c$")
   endif()
+  if(NOT LS_CUDA_HAS_CUDNN) # convolutions are computed by kernels of our own
+    list(FILTER host EXCLUDE REGEX "/cudnn[a-z_]*\\.c$")
+  endif()
   add_library(ls_cuda_host STATIC ${host})
   target_link_libraries(ls_cuda_host PUBLIC ls_device)
   target_include_directories(ls_cuda_host SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
@@ -162,6 +165,39 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
     endforeach()
   endif()
   target_link_libraries(ls_cuda_fake PUBLIC ls_cuda_grid)
+  if(LS_CUDA_HAS_CUDNN)
+    add_library(ls_cudnn_trial STATIC ${CMAKE_SOURCE_DIR}/tests/cuda/cudnn_trial.c)
+    target_include_directories(ls_cudnn_trial PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+    target_link_libraries(ls_cudnn_trial PUBLIC ls_kernels ls_ops ls_cuda_host)
+    ls_test(cuda_test_cudnn ${CMAKE_SOURCE_DIR}/tests/cuda/test_cudnn.c ls_cudnn_trial ls_kernels
+      ls_ops ls_cuda_host ls_cuda_fake)
+    # Mutants (cmake/mutants.cmake): engines whose sums have another order each time are taken; those
+    # that round operands in fp32; a stream is never named; what addresses were given in is left;
+    # graphs are made with the handle of a thread; a workspace is too small.
+    function(ls_cudnn_mutant name source filter expression)
+      string(TOLOWER cuda_mutant_${name} mutant)
+      add_executable(${mutant} ${CMAKE_SOURCE_DIR}/tests/cuda/test_cudnn.c
+        ${CMAKE_SOURCE_DIR}/src/ops/cuda/${source})
+      target_link_libraries(${mutant} PRIVATE ls_support ls_cudnn_trial ls_kernels ls_ops
+        ls_cuda_host ls_cuda_fake)
+      target_compile_definitions(${mutant} PRIVATE LS_MUTANT_${name}=1)
+      set_target_properties(${mutant} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+      # The fake aborts the program, which is not what CTest looks for text in.
+      add_test(NAME ${mutant} COMMAND sh -c "\"$0\" || exit 1" $<TARGET_FILE:${mutant}>)
+      set_tests_properties(${mutant} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT}
+        ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=${filter}"
+        PASS_REGULAR_EXPRESSION "${expression}")
+    endfunction()
+    ls_cudnn_mutant(UNSURE cudnn_engine.c fp32_is_computed* "gives other bits each time")
+    ls_cudnn_mutant(TENSOR cudnn_engine.c fp32_is_computed* "numbers are wrong")
+    ls_cudnn_mutant(STREAMLESS cudnn_plans.c the_first_engine* "in the default stream")
+    ls_cudnn_mutant(LITTER cudnn_plans.c the_first_engine* "descriptors of cuDNN are left")
+    ls_cudnn_mutant(BORROWED cudnn_plans.c plans_outlive* "the plan's graph was made with is gone")
+    ls_cudnn_mutant(CRAMPED cudnn_ops.c the_first_engine* "end behind their allocation")
+    ls_test(cuda_test_cudnn_real ${CMAKE_SOURCE_DIR}/tests/cuda/test_cudnn_real.c ls_cuda_host
+      ${LS_CUDNN_LIBRARY})
+    target_link_options(cuda_test_cudnn_real PRIVATE -Wl,--wrap=cudnnBackendSetAttribute)
+  endif()
   ls_test(cuda_test_card ${CMAKE_SOURCE_DIR}/tests/cuda/test_card.c ls_cuda_host ls_cuda_fake)
   ls_test(cuda_test_layouts ${CMAKE_SOURCE_DIR}/tests/cuda/test_layouts.c ls_kernels ls_ops
     ls_cuda_host ls_cuda_fake)

@@ -35,6 +35,17 @@ long fake_calls(const char *name);
 long fake_overtaken(void);
 /* Bytes of card memory in use, of all cards. */
 size_t fake_bytes(void);
+/* What cuDNN has no engine for, in graphs that are made from now on; fake_begin: nothing. */
+enum {
+    FAKE_CUDNN_ENDS = 1,  /* with bias or ReLU */
+    FAKE_CUDNN_MIXED = 2, /* bf16 to fp32 */
+    FAKE_CUDNN_BF16 = 4,
+    FAKE_CUDNN_ALL = 8
+};
+void fake_cudnn_lacks(unsigned what);
+/* The engine of the plan that was given last; -1: none was since fake_begin. */
+long fake_cudnn_engine(void);
+
 /* The card stops: all that is given to it or waited for fails from now on, as after an illegal
  * address. */
 void fake_break_card(int card);

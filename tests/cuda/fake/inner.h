@@ -52,6 +52,11 @@ bool is_captured(cudaStream_t stream);
 /* Carries out work until `enough` says so. */
 cudaError_t go_until(const char *who, const std::function<bool()> &enough);
 
+/* The card of a stream, which there must be. */
+int card_of(const char *who, cudaStream_t stream);
+/* Whether what this thread records permits calls that allocate. */
+bool may_allocate();
+
 /* Whether a card has nothing left to do. */
 bool is_idle(int card);
 
@@ -62,8 +67,9 @@ void end_nccl();
 
 /* cuBLASLt: stops where handles are left. */
 void end_cublaslt();
-/* The card of a stream that there is. */
-int card_of(const char *who, cudaStream_t stream);
+/* cuDNN: nothing was carried out; stops where handles or descriptors are left. */
+void begin_cudnn();
+void end_cudnn();
 
 /* Card memory is in reach while one of these lives. */
 struct reach {

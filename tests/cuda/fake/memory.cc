@@ -158,6 +158,8 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
         return cudaErrorMemoryAllocation;
     if (bytes == 0)
         stop("cudaMalloc of no bytes");
+    if (!may_allocate())
+        stop("cudaMalloc while this thread captures a stream");
     return allocate(out, bytes);
 }
 

@@ -44,6 +44,8 @@ namespace
 int cards;
 thread_local int chosen_card;
 thread_local cudaError_t last_error;
+thread_local int recording; /* streams that this thread captures */
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 uint64_t order, numbers;
 long overtaken;
 std::vector<bool> broken;
@@ -112,6 +114,11 @@ static cudaStream_t check(const char *who, cudaStream_t stream)
 int card_of(const char *who, cudaStream_t stream)
 {
     return check(who, stream)->card;
+}
+
+bool may_allocate()
+{
+    return recording == 0 || capture_mode == cudaStreamCaptureModeRelaxed;
 }
 
 cudaError_t give(cudaStream_t stream, const char *name, std::function<cudaError_t()> run,
@@ -233,6 +240,7 @@ void fake_begin(int count, size_t bytes, uint64_t seed)
     failing.clear();
     failed = false;
     chosen_card = 0;
+    begin_cudnn();
     ls_grid_seed(seed);
 }
 
@@ -241,6 +249,7 @@ void fake_end(void)
     std::lock_guard<std::recursive_mutex> hold(fake::lock);
     end_nccl();
     end_cublaslt();
+    end_cudnn();
     if (!streams.empty() || !events.empty() || graphs != 0)
         stop("%zu streams, %zu events and %ld graphs are left", streams.size(), events.size(),
              graphs);
@@ -530,6 +539,16 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     if (stream->captures != nullptr || mode != cudaStreamCaptureModeThreadLocal)
         stop("cudaStreamBeginCapture: it captures already, or the calls of all threads");
     stream->captures = new graph;
+    recording++;
+    return cudaSuccess;
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    call here("cudaThreadExchangeStreamCaptureMode");
+    if (here.fails)
+        return cudaErrorUnknown;
+    std::swap(*mode, capture_mode);
     return cudaSuccess;
 }
 
@@ -546,6 +565,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
     }
     delete stream->captures;
     stream->captures = nullptr;
+    recording--;
     return here.fails ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
 }
 
