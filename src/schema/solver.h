@@ -17,7 +17,7 @@ struct ls_solver_definition {
     size_t test_count;
     const char *const *warning; /* sentences with places: settings that will change nothing */
     size_t warning_count;
-    bool gpu_asked; /* the file says solver_mode: GPU; say once that the CPU is used */
+    bool gpu_asked; /* the file says solver_mode: GPU: solver/card.h */
 
     struct ls_definition **file; /* the nets' files, each read once */
     size_t file_count;

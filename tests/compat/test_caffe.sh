@@ -48,7 +48,7 @@ number='[.0-9eE+-]+'
 caffe 0 train -solver solver.prototxt --gpu=0,1
 grep -qvE '^[IWE][01][0-9][0-3][0-9] [0-9:.]{15} +[0-9]+ [a-z_]+\.cpp:[0-9]+\] ' log &&
     fail "a line without the prefix"
-has "^W.* -gpu 0,1: there is no device for GPUs"
+has "^W.* -gpu 0,1: using the CPU with"
 count "^$prefix(Solving solver)" 1
 for i in 0 4 8; do
     has "^${prefix}Iteration $i \\($number iter/s, ${number}s/[0-9]+ iters\\), loss = $number\$"

@@ -51,11 +51,8 @@ fi
 echo "no object" >text.so
 LOCKSTEP_CUDA_MODULE=$folder/text.so run 7 train --solver solver.prototxt --gpu 0
 says err "the device for NVIDIA's cards cannot be loaded"
-LOCKSTEP_CUDA_MODULE=$LOCKSTEP_BUILD/tests/failing_calls.so
-[ -e "$LOCKSTEP_CUDA_MODULE" ] || LOCKSTEP_CUDA_MODULE=$LOCKSTEP_BUILD/tests/libfailing_calls.so
-LOCKSTEP_CUDA_MODULE=$LOCKSTEP_CUDA_MODULE run 7 train --solver solver.prototxt --gpu 0
+LOCKSTEP_CUDA_MODULE=$LOCKSTEP_BUILD/liblockstep.so run 7 train --solver solver.prototxt --gpu 0
 says err "is no device of Lockstep's"
-LOCKSTEP_CUDA_MODULE=$LOCKSTEP_BUILD/tests/standin/liblockstep_cuda.so
 # Another interface: its hash in the module is changed.
 interface=$(grep -ao 'interface [0-9a-f]\{16\}' "$LOCKSTEP_CUDA_MODULE" | head -n 1)
 sed "s/$interface/interface 0123456789abcdef/g" "$LOCKSTEP_CUDA_MODULE" >stale.so

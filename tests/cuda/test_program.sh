@@ -79,7 +79,7 @@ says out "Computing on card 2"
 cmp one_iter_6.safetensors mode_iter_6.safetensors || fail "solver_mode gives other bits than --gpu"
 run 0 train --solver solver.prototxt --set solver_mode=GPU --set device_id=7 --snapshot-prefix mode --overwrite
 says out "solver_mode GPU: using the CPU, because there is no card 7"
-LOCKSTEP_CUDA_MODULE='' LOCKSTEP_FAKE_CARDS=0 \
+LOCKSTEP_CUDA_MODULE=$folder/none.so \
     run 0 train --solver solver.prototxt --set solver_mode=GPU --snapshot-prefix mode --overwrite
 says out "solver_mode GPU: using the CPU, because"
 run 0 train --solver solver.prototxt --set solver_mode=GPU --device cpu --snapshot-prefix mode --overwrite
