@@ -1,5 +1,6 @@
-/* What of base/memory.h is made of the other functions there.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* See base/grow.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "base/grow.h"
+
 #include <string.h>
 
 #include "base/memory.h"

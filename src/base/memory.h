@@ -7,12 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/grow.h"
+
 /* Zeroed memory for `count` elements of `size` bytes, or NULL (also when the product overflows).
  * A product of zero gives a pointer that can be freed. Free with ls_free. */
 void *ls_alloc(size_t count, size_t size);
 /* As realloc, for `count` elements of `size` bytes; what is new is not zeroed. */
 void *ls_resize(void *memory, size_t count, size_t size);
-char *ls_copy_string(const char *text);                /* NULL gives NULL */
 char *ls_copy_bytes(const void *bytes, size_t length); /* adds a NUL behind the copy */
 void ls_free(void *memory);
 
@@ -28,9 +29,6 @@ void ls_populate_aligned(void *memory);
 /* Whether so much could be allocated now; for libraries that do not survive it when they cannot. */
 bool ls_memory_is_there(size_t bytes);
 
-/* *product = a * b for non-negative numbers; false when it does not fit. */
-bool ls_multiply(int64_t a, int64_t b, int64_t *product);
-
 /* Allocations made so far by all threads; tests compare two readings. */
 uint64_t ls_allocations(void);
 /* For tests: the allocation after `n` more fails, once; n < 0 switches this off. */
@@ -38,11 +36,5 @@ void ls_fail_allocation_after(long n);
 /* For tests: all allocations after `n` more fail, whichever thread makes them; n < 0 switches this
  * off. What comes of it does not depend on which thread was first. */
 void ls_fail_allocations_after(long n);
-
-/* A growing array: makes room for one more element behind `count` of them. True on success.
- *     if (!LS_GROW(items, count, capacity)) return ls_fail_memory(...); items[count++] = ...; */
-#define LS_GROW(items, count, capacity)                                                            \
-    ls_grow((void **)&(items), (size_t)(count), &(capacity), sizeof *(items))
-bool ls_grow(void **items, size_t count, size_t *capacity, size_t size);
 
 #endif
