@@ -145,7 +145,8 @@ bool is_captured(cudaStream_t stream)
 static bool may_go_on(cudaStream_t stream)
 {
     return !stream->queue.empty() &&
-           (stream->queue.front().after == nullptr || stream->queue.front().after->over);
+           (stream->queue.front().after == nullptr || stream->queue.front().after->over ||
+            is_broken(stream->card)); /* what a card that has stopped waits for never comes */
 }
 
 static cudaError_t carry_out(cudaStream_t stream)
