@@ -194,7 +194,7 @@ static void test_help(void **state)
             assert_true(strcspn(line, "\n") <= 100);
     }
     assert_int_equal(RUN("help", "device_query"), 0);
-    assert_non_null(strstr(out, "usage: lockstep device_query\n"));
+    assert_non_null(strstr(out, "usage: lockstep device_query [--gpu LIST] [--json]\n"));
     assert_string_equal(fake.calls, "");
     assert_int_equal(RUN("help", "tran"), LOCKSTEP_USAGE);
     assert_int_equal(RUN("help", "sources"), 0);
