@@ -33,7 +33,7 @@ BATCHES = {"lenet": 512, "cifar10_quick": 512, "resnet20": 512, "resnet50": 128,
            "mobilenet": 128, "gpt2_1024": 8}
 SMALL = ("lenet", "cifar10_quick")  # that the stand-in computes in some seconds
 PRECISIONS = ("FP32", "TF32", "BF16")
-PEERS = {"eager": {"format": "channels_last"},
+PEER_SETTINGS = {"eager": {"format": "channels_last"},
          "graphs": {"format": "channels_last", "compile": True}}
 
 
@@ -78,7 +78,7 @@ class Bench:
     def start_arms(self, network, precision):
         """By name, the arms that could be started, and why others could not."""
         starts = {"lockstep": lambda: self.start_lockstep(network, precision)}
-        for name, setting in PEERS.items() if self.peer else ():
+        for name, setting in PEER_SETTINGS.items() if self.peer else ():
             starts[name] = lambda setting=setting: self.start_peer(network, precision, setting)
         arms, failures = {}, {}
         for name, start in starts.items():
@@ -103,9 +103,9 @@ class Bench:
                          "rounds": [round(rate * network.batch, 2) for rate in rates[name]],
                          "mib": round(arm.memory, 1), "start_s": round(arm.start_seconds, 3)}
         row["failed"] = failures
-        peers = [row[name]["samples_per_s"] for name in PEERS if name in row]
-        if peers and "lockstep" in row:
-            row["ratio"] = round(row["lockstep"]["samples_per_s"] / max(peers), 3)
+        others = [row[name]["samples_per_s"] for name in PEER_SETTINGS if name in row]
+        if others and "lockstep" in row:
+            row["ratio"] = round(row["lockstep"]["samples_per_s"] / max(others), 3)
         return row
 
     def take_turns(self, arms):
@@ -134,7 +134,7 @@ def best_of_all_precisions(rows):
     """Each network's ratio to the peer's best setting of any precision."""
     best = {}
     for row in rows:
-        for name in PEERS:
+        for name in PEER_SETTINGS:
             speed = row.get(name, {}).get("samples_per_s", 0)
             best[row["network"]] = max(speed, best.get(row["network"], 0))
     for row in rows:
@@ -144,7 +144,7 @@ def best_of_all_precisions(rows):
 
 def print_row(row):
     cells = [f"{row.get(name, {}).get('samples_per_s', float('nan')):12.5g}"
-             for name in ("lockstep", *PEERS)]
+             for name in ("lockstep", *PEER_SETTINGS)]
     ratio = f"{row['ratio']:7.2f}" if "ratio" in row else "      -"
     say(f"{row['network']:14} {row.get('batch', 0):5d} {row['precision']:5}" + "".join(cells) + ratio)
 
