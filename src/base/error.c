@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 /* Not all of it: it is large, and cleared for each step of a training. Behind the first problem
  * texts are read only where `count` says that they are there. */
 void ls_error_clear(struct ls_error *error)
@@ -144,7 +146,11 @@ int ls_problem_set(struct ls_problem *problem, int status, const char *hint, con
 
 int ls_fail_memory(struct ls_error *error, const char *what)
 {
-    return ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL, "out of memory for %s", what);
+    const char *why = ls_noted_memory();
+    const int status = ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL, "out of memory for %s%s%s",
+                               what, why[0] != '\0' ? ": " : "", why);
+    ls_note_memory(NULL);
+    return status;
 }
 
 int ls_fail_errno(struct ls_error *error, int status, const char *place, const char *doing)

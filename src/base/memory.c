@@ -36,6 +36,20 @@ enum { ALIGNMENT = 64 };
 #define MAPPED ((size_t)1 << 18)
 #endif
 
+static _Thread_local char noted[200]; /* why a device's allocation failed */
+
+void ls_note_memory(const char *why)
+{
+    noted[0] = '\0';
+    if (why != NULL)
+        strncat(noted, why, sizeof noted - 1);
+}
+
+const char *ls_noted_memory(void)
+{
+    return noted;
+}
+
 static _Atomic uint64_t allocations;
 static _Atomic long fail_after = -1;            /* negative: never */
 static _Atomic uint64_t fail_from = UINT64_MAX; /* the count from which on all fail */
@@ -43,6 +57,7 @@ static _Atomic uint64_t fail_from = UINT64_MAX; /* the count from which on all f
 /* Counts an allocation; false when it is one that a test wants to fail. */
 static bool admit(void)
 {
+    noted[0] = '\0'; /* if this one fails, that is no device's affair */
     if (atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) >=
         atomic_load_explicit(&fail_from, memory_order_relaxed))
         return false;

@@ -26,6 +26,12 @@ void ls_free_aligned(void *memory);
  * Small blocks, and kernels that cannot (before Linux 5.14), are left as they are. */
 void ls_populate_aligned(void *memory);
 
+/* Why the last allocation of this thread failed, where that was of a device's memory ("card 1 has
+ * no 12345 bytes left"): messages of memory that ran out go on with it (ls_fail_memory). The text
+ * is copied; NULL: nothing is to be said. An allocation of this header that fails forgets it. */
+void ls_note_memory(const char *why);
+const char *ls_noted_memory(void); /* "": nothing */
+
 /* Whether so much could be allocated now; for libraries that do not survive it when they cannot. */
 bool ls_memory_is_there(size_t bytes);
 

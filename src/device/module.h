@@ -30,6 +30,8 @@ struct ls_device_program {
     void (*free)(void *memory);
     void *(*alloc_aligned)(size_t bytes);
     void (*free_aligned)(void *memory);
+    void (*note_memory)(const char *why);
+    const char *(*noted_memory)(void);
 };
 
 /* The one function that the object exports, as LS_DEVICE_MODULE_NAME. NULL where the program is

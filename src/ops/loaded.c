@@ -71,7 +71,9 @@ static int load(const struct ls_device **device, struct ls_error *error)
                                                      .copy_bytes = ls_copy_bytes,
                                                      .free = ls_free,
                                                      .alloc_aligned = ls_alloc_aligned,
-                                                     .free_aligned = ls_free_aligned};
+                                                     .free_aligned = ls_free_aligned,
+                                                     .note_memory = ls_note_memory,
+                                                     .noted_memory = ls_noted_memory};
     char path[PATH_MAX], message[256] = "";
     LS_TRY(find(path, error));
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -90,7 +90,8 @@ for list in 0 0,1; do
             status=$?
         [ "$status" != 0 ] || continue # it was over before
         # Memory that a broken card does not give is told as memory that is missing.
-        [ "$status" != 7 ] || grep -q "out of memory" err || fail "status 7 after $pieces pieces"
+        [ "$status" != 7 ] || grep -q "out of memory .*: card 0 gives no [0-9]* bytes: an illegal memory access" err ||
+            fail "status 7 after $pieces pieces, and no card"
         [ "$status" != 7 ] || continue
         [ "$status" = 1 ] || [ "$status" = 9 ] || fail "status $status after $pieces pieces on $list"
         grep -qE "card 0 could not .*: an illegal memory access" err || fail "the card is not named"

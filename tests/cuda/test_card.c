@@ -221,6 +221,14 @@ static void memory_that_runs_out_is_told(void **state)
     char text[400];
     fake_begin(1, 1 << 20, 1);
     assert_null(ls_card_memory.create(2 << 20));
+    assert_int_equal(ls_fail_memory(&error, "a worker"), LOCKSTEP_RESOURCE);
+    ls_error_format(&error, text, sizeof text);
+    assert_non_null(strstr(text, "out of memory for a worker: card 0 gives no 2097152 bytes: "));
+    ls_error_clear(&error);
+    ls_fail_memory(&error, "another worker"); /* of the host's memory */
+    ls_error_format(&error, text, sizeof text);
+    assert_null(strstr(text, "card"));
+    ls_error_clear(&error);
     assert_int_equal(ls_card_check(cudaErrorMemoryAllocation, "hold the weights", &error),
                      LOCKSTEP_RESOURCE);
     ls_error_format(&error, text, sizeof text);

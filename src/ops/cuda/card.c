@@ -230,18 +230,35 @@ const struct ls_device_streams ls_card_streams = {
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
+/* Says why there is no memory: a caller's message goes on with it. Returns NULL. */
+static void *refuse_memory(size_t bytes, cudaError_t code)
+{
+    char why[160];
+    int card = -1;
+    (void)cudaGetDevice(&card);
+    (void)cudaGetLastError();
+    snprintf(why, sizeof why, "card %d gives no %zu bytes: %s", card, bytes,
+             cudaGetErrorString(code));
+    ls_note_memory(why);
+    return NULL;
+}
+
 static void *memory_create(size_t bytes)
 {
     void *memory = NULL;
+    const size_t room = bytes > 0 ? bytes : 1;
     cudaStream_t stream = ls_card_own_stream(NULL);
-    if (stream == NULL || cudaMalloc(&memory, bytes > 0 ? bytes : 1) != cudaSuccess) {
-        (void)cudaGetLastError();
+    if (stream == NULL)
         return NULL;
-    }
-    if (ls_card_finish(cudaMemsetAsync(memory, 0, bytes > 0 ? bytes : 1, stream), "clear memory",
-                       NULL) != 0) {
+    cudaError_t code = cudaMalloc(&memory, room);
+    if (code != cudaSuccess)
+        return refuse_memory(bytes, code);
+    code = cudaMemsetAsync(memory, 0, room, stream);
+    if (code == cudaSuccess)
+        code = cudaStreamSynchronize(stream);
+    if (code != cudaSuccess) {
         (void)cudaFree(memory);
-        return NULL;
+        return refuse_memory(bytes, code);
     }
     return memory;
 }

@@ -1,5 +1,5 @@
 /* The fake library has no cards. SPDX-License-Identifier: BSD-2-Clause */
-#include "fake_lockstep.h"
+#include "fake_inner.h"
 
 int lockstep_cards_find(struct lockstep_cards **cards, struct lockstep_error *error)
 {

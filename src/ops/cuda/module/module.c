@@ -45,6 +45,16 @@ void ls_free_aligned(void *memory)
     program.free_aligned(memory);
 }
 
+void ls_note_memory(const char *why)
+{
+    program.note_memory(why);
+}
+
+const char *ls_noted_memory(void)
+{
+    return program.noted_memory();
+}
+
 __attribute__((visibility("default"))) const struct ls_device *
 lockstep_device_module(const struct ls_device_program *from, char *message, size_t size);
 
