@@ -82,7 +82,7 @@ struct lockstep_plan_net {
     uint64_t stashed;       /* bytes that each micro-batch of a batch keeps across sync points */
     uint64_t scratch;       /* bytes of the largest step */
     double recomputed_part; /* work of recomputations as a part of all other */
-    /* Layers with steps that oneDNN computes, in order. Where there are none, the bits are the same
+    /* Layers with steps that a library computes (oneDNN; cuDNN, cuBLASLt), in order. Where there are none, the bits are the same
      * on all processors for which the same kernels are chosen, and with every oneDNN. */
     const char *const *library_layers;
     size_t library_layer_count;
@@ -137,6 +137,8 @@ LOCKSTEP_API size_t lockstep_plan_net_count(const struct lockstep_plan *plan);
 /* In a training net 0 is the train net, test nets follow. NULL where there is no net `index`. */
 LOCKSTEP_API const struct lockstep_plan_net *lockstep_plan_net(const struct lockstep_plan *plan,
                                                                size_t index);
+/* What the bits of its library_layers depend on, in words; NULL: there are none on this device. */
+LOCKSTEP_API const char *lockstep_plan_library(const struct lockstep_plan *plan);
 /* The parameters that training changes, in the net's order; 0 of them in the plan of a test, and
  * NULL where there is no parameter `index`. */
 LOCKSTEP_API size_t lockstep_plan_parameter_count(const struct lockstep_plan *plan);

@@ -36,6 +36,7 @@ static int use_card(struct lockstep_plan *plan, const char *device, int workers,
     const struct ls_device *found;
     LS_TRY(ls_device_find(device, &found, error));
     plan->workers = ls_api_workers(found, workers);
+    plan->library = found->environment->library;
     return ls_api_use_card(device, "a plan", &plan->card, error);
 }
 
@@ -247,6 +248,11 @@ const struct lockstep_plan_memory *lockstep_plan_memory(const struct lockstep_pl
 size_t lockstep_plan_net_count(const struct lockstep_plan *plan)
 {
     return plan->net_count;
+}
+
+const char *lockstep_plan_library(const struct lockstep_plan *plan)
+{
+    return plan->library;
 }
 
 const struct lockstep_plan_net *lockstep_plan_net(const struct lockstep_plan *plan, size_t index)

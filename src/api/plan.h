@@ -11,6 +11,7 @@ struct lockstep_plan {
     struct ls_trainer *trainer;     /* of a training, or NULL */
     struct lockstep_model *model;   /* of a test, or NULL */
     int workers, card;              /* card: -1: none */
+    const char *library; /* what layers of libraries depend on */
     struct ls_plan_net *nets;
     size_t net_count;
     struct lockstep_plan_memory memory;

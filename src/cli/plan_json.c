@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/plan_table.h"
 #include "monitor/json.h"
@@ -26,7 +27,8 @@ static void put_layer(struct ls_json_writer *json, const struct lockstep_plan_la
     ls_json_close(json, '}');
 }
 
-static void put_step(struct ls_json_writer *json, const struct lockstep_plan_step *step)
+static void put_step(struct ls_json_writer *json, const struct lockstep_plan_step *step,
+                     bool onednn)
 {
     ls_json_open(json, NULL, '{');
     ls_json_string(json, "layer", step->layer);
@@ -41,12 +43,13 @@ static void put_step(struct ls_json_writer *json, const struct lockstep_plan_ste
     ls_json_integer(json, "gathered", step->gathered);
     ls_json_integer(json, "chain", (int64_t)step->chain);
     ls_json_integer(json, "channels", step->channels);
-    ls_json_integer(json, "onednn", step->library);
+    ls_json_integer(json, "onednn", onednn && step->library);
     ls_json_close(json, '}');
 }
 
+/* onednn: what libraries compute is oneDNN's. */
 static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net *net,
-                    const struct ls_cli_largest *largest)
+                    const struct ls_cli_largest *largest, bool onednn)
 {
     ls_json_open(json, NULL, '{');
     ls_json_string(json, "name", net->name);
@@ -66,7 +69,8 @@ static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net 
     ls_json_integer(json, "computing_layers", (int64_t)net->computing_layers);
     ls_json_integer(json, "bf16_layers", (int64_t)net->bf16_layers);
     ls_json_integer(json, "any_processor", net->any_processor);
-    ls_json_integer(json, "depends_on_onednn", net->library_layer_count > 0);
+    ls_json_integer(json, "depends_on_onednn", onednn && net->library_layer_count > 0);
+    ls_json_integer(json, "depends_on_library", net->library_layer_count > 0);
     ls_json_open(json, "depends_through", '[');
     for (size_t i = 0; i < net->library_layer_count; i++)
         ls_json_string(json, NULL, net->library_layers[i]);
@@ -77,7 +81,7 @@ static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net 
     ls_json_close(json, ']');
     ls_json_open(json, "steps", '[');
     for (size_t i = 0; i < net->step_count; i++)
-        put_step(json, &net->steps[i]);
+        put_step(json, &net->steps[i], onednn);
     ls_json_close(json, ']');
     ls_json_close(json, '}');
 }
@@ -126,11 +130,13 @@ static void put_parameters(struct ls_json_writer *json, const struct lockstep_pl
 void ls_cli_put_plan_json(const struct lockstep_plan *plan, const struct ls_cli_largest *largest)
 {
     struct ls_json_writer json = {.stream = stdout};
+    const char *library = lockstep_plan_library(plan);
+    const bool onednn = library != NULL && strstr(library, "oneDNN") != NULL;
     ls_json_open(&json, NULL, '{');
     put_memory(&json, lockstep_plan_memory(plan));
     ls_json_open(&json, "nets", '[');
     for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)
-        put_net(&json, lockstep_plan_net(plan, i), largest != NULL ? &largest[i] : NULL);
+        put_net(&json, lockstep_plan_net(plan, i), largest != NULL ? &largest[i] : NULL, onednn);
     ls_json_close(&json, ']');
     put_parameters(&json, plan);
     ls_json_close(&json, '}');

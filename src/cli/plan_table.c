@@ -155,10 +155,15 @@ static void put_steps(const struct lockstep_plan_net *net)
 }
 
 /* Whether processors may differ, and in what. */
-static void put_dependence(const struct lockstep_plan_net *net)
+static void put_dependence(const struct lockstep_plan_net *net, const char *library)
 {
+    const bool onednn = library == NULL || strstr(library, "oneDNN") != NULL;
     if (net->any_processor) {
         puts("Bits: any x86-64 computes the same");
+        return;
+    }
+    if (net->library_layer_count == 0 && !onednn) {
+        printf("Bits: no step is a library's, so they do not depend on %s\n", library);
         return;
     }
     if (net->library_layer_count == 0) {
@@ -168,9 +173,8 @@ static void put_dependence(const struct lockstep_plan_net *net)
     }
     enum { SHOWN = 4 }; /* as a training shows at its start; --json has all */
     const size_t count = net->library_layer_count;
-    printf("Bits: depend on oneDNN's version and the CPU's type (instruction set, caches) through "
-           "%zu layer%s:",
-           count, count == 1 ? "" : "s");
+    printf("Bits: depend on %s%s through %zu layer%s:", library,
+           onednn ? " (instruction set, caches)" : "", count, count == 1 ? "" : "s");
     for (size_t i = 0; i < count && i < SHOWN; i++) {
         fputs(i > 0 ? ", " : " ", stdout);
         ls_put_clean(stdout, net->library_layers[i]);
@@ -258,7 +262,7 @@ static void put_factors(const struct lockstep_plan_net *net)
         }
 }
 
-static void put_net(const struct lockstep_plan_net *net)
+static void put_net(const struct lockstep_plan_net *net, const char *library)
 {
     char arena[LS_CLI_SIZE_ROOM], held[LS_CLI_SIZE_ROOM];
     size_t recomputations = 0, reorders = 0, chains = 0;
@@ -288,7 +292,7 @@ static void put_net(const struct lockstep_plan_net *net)
     put_factors(net);
     put_trained(net);
     put_precision(net);
-    put_dependence(net);
+    put_dependence(net, library);
     putchar('\n');
 }
 
@@ -372,7 +376,7 @@ static void put_groups(const struct lockstep_plan *plan)
 void ls_cli_put_plan(const struct lockstep_plan *plan, const struct ls_cli_largest *largest)
 {
     for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)
-        put_net(lockstep_plan_net(plan, i));
+        put_net(lockstep_plan_net(plan, i), lockstep_plan_library(plan));
     put_groups(plan);
     put_memory(lockstep_plan_memory(plan));
     if (largest != NULL)

@@ -133,6 +133,8 @@ struct ls_device_environment {
     const char *(*widest_isa)(void);
     /* Appends what the kernel library's arithmetic depends on: isa, its version, caches. */
     void (*describe)(struct ls_text *text);
+    /* That in words, behind "bits depend on"; NULL: no kernel is a library's. */
+    const char *library;
     /* A hash of what the kernels that are not the library's give for fixed inputs, the same with
      * every instruction set. LOCKSTEP_RESOURCE when memory runs out. NULL: they use arithmetic that
      * rounds correctly and SLEEF's functions in double, of which there is a hash anyway. */

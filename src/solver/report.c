@@ -320,6 +320,8 @@ static void report_environment(struct ls_trainer *trainer)
     enum { SHOWN = 4 };
     const char *names[SHOWN];
     size_t layers = ls_environment_layers(trainer->train, names, SHOWN);
+    const struct ls_device *device = trainer->engine->device;
+    const bool chosen = device->select_isa != NULL; /* an instruction set is in use */
     struct ls_text history = {0};
     char list[400] = "", more[40] = "";
     for (size_t i = 0, length = 0; i < layers && i < SHOWN; i++, length = strlen(list))
@@ -327,12 +329,13 @@ static void report_environment(struct ls_trainer *trainer)
     if (layers > SHOWN)
         snprintf(more, sizeof more, " and %zu more", layers - SHOWN);
     if (layers > 0)
-        SAY("Bits depend on oneDNN's version and the CPU's type (%s here) through %zu layer%s: "
-            "%s%s",
-            trainer->engine->device->environment->isa(), layers, layers == 1 ? "" : "s", list,
-            more);
-    else
+        SAY("Bits depend on %s%s%s%s through %zu layer%s: %s%s", device->environment->library,
+            chosen ? " (" : "", chosen ? device->environment->isa() : "", chosen ? " here)" : "",
+            layers, layers == 1 ? "" : "s", list, more);
+    else if (device->environment->library == NULL || chosen)
         SAY("Bits depend neither on oneDNN's version nor on the CPU's type");
+    else
+        SAY("Bits do not depend on %s", device->environment->library);
     ls_environment_say_history(trainer->numerics.history, &history);
     if (history.length > 0)
         SAY("Numeric environments of this training: %s", history.data);

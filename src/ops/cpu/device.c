@@ -55,6 +55,7 @@ static const struct ls_device_environment environment = {
     .isa = isa_in_use,
     .widest_isa = widest_isa,
     .describe = ls_cpu_describe_library,
+    .library = "oneDNN's version and the CPU's type",
     .own = ls_cpu_own_fingerprint,
     .probes = ls_cpu_probes,
     .probe = ls_cpu_probe,

@@ -225,6 +225,7 @@ static const struct ls_device_environment environment = {
     .isa = isa,
     .widest_isa = isa,
     .describe = name_device,
+    .library = "the card's model and the versions of cuDNN and cuBLASLt",
 };
 
 const struct ls_device ls_device_cuda = {

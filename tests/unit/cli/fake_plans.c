@@ -95,6 +95,12 @@ size_t lockstep_plan_net_count(const struct lockstep_plan *plan)
     return 2;
 }
 
+const char *lockstep_plan_library(const struct lockstep_plan *plan)
+{
+    (void)plan;
+    return "oneDNN's version and the CPU's type";
+}
+
 const struct lockstep_plan_net *lockstep_plan_net(const struct lockstep_plan *plan, size_t index)
 {
     (void)plan;
