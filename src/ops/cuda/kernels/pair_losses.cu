@@ -40,7 +40,7 @@ struct sums {
     bool counted, halved;
 };
 
-__global__ void add_terms(struct ls_cuda_loss loss, struct terms terms, struct sums of,
+__global__ void add_pair_terms(struct ls_cuda_loss loss, struct terms terms, struct sums of,
                           double *record)
 {
     const double sum = ls_add_in_order(0, terms.term, of.n);
@@ -55,7 +55,7 @@ static int give_sum(cudaStream_t stream, const struct ls_cuda_loss *loss, struct
                     struct sums of, double *record)
 {
     const struct ls_cuda_loss by = *loss;
-    return LS_LAUNCH(add_terms, 1u, 32u, stream, by, terms, of, record);
+    return LS_LAUNCH(add_pair_terms, 1u, 32u, stream, by, terms, of, record);
 }
 
 /* ---- Hinge ----------------------------------------------------------------------------------- */
