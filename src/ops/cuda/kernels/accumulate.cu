@@ -79,10 +79,13 @@ __global__ void accumulate_rows(struct ls_cuda_sum sum, const int64_t *micro_bat
                                 size_t columns)
 {
     const bool measure = *sum.measure != 0;
-    __shared__ size_t named;
+    __shared__ unsigned long long named;
     if (threadIdx.x == 0)
-        for (named = 0; named < count && number[named] >= 0;)
-            named = named + 1;
+        named = count;
+    __syncthreads();
+    for (size_t i = threadIdx.x; i < count; i += blockDim.x)
+        if (number[i] < 0)
+            atomicMin(&named, (unsigned long long)i);
     __syncthreads();
     const size_t elements = named * columns;
     for (LS_EACH(i, elements))

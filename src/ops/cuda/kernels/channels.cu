@@ -115,14 +115,24 @@ __global__ void sum_prelus(struct ls_cuda_sums of, const T *dy, const T *x, floa
     }
 }
 
-/* One slope for all channels: one group of lanes goes through them. */
+/* One slope for all channels: the groups of one block take as many channels at a time, whose sums
+ * are added one after the other. */
 template <typename T>
 __global__ void sum_shared_prelu(struct ls_cuda_sums of, const T *dy, const T *x, float *slope)
 {
-    struct ls_lane_group at = ls_find_lane_group();
+    __shared__ double sums[LS_THREADS / LS_CUDA_LANES];
+    const struct ls_lane_group at = ls_find_lane_group();
     double total = 0;
-    for (int64_t c = 0; c < of.dim; c++)
-        total += sum_prelu(&of, dy, x, c, &at, true);
+    for (int64_t first = 0; first < of.dim; first += (int64_t)at.groups) {
+        const int64_t c = first + (int64_t)at.group;
+        const double sum = sum_prelu(&of, dy, x, c, &at, c < of.dim);
+        if (at.lane == 0)
+            sums[at.group] = sum;
+        __syncthreads();
+        for (int64_t k = 0; threadIdx.x == 0 && k < (int64_t)at.groups && first + k < of.dim; k++)
+            total += sums[k];
+        __syncthreads();
+    }
     if (threadIdx.x == 0)
         *slope = (float)total;
 }
@@ -134,8 +144,8 @@ int ls_cuda_prelu_slope(cudaStream_t stream, const struct ls_cuda_sums *of, bool
     return ls_by_type(by.bf16, [=](auto number) {
         using T = decltype(number);
         if (shared)
-            return LS_LAUNCH(sum_shared_prelu<T>, 1u, 32u, stream, by, (const T *)dy, (const T *)x,
-                             slope);
+            return LS_LAUNCH(sum_shared_prelu<T>, 1u, LS_THREADS, stream, by, (const T *)dy,
+                             (const T *)x, slope);
         return LS_LAUNCH(sum_prelus<T>, ls_lane_blocks((uint64_t)by.dim), LS_THREADS, stream, by,
                          (const T *)dy, (const T *)x, slope);
     });

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "device/label.h"
-#include "ops/cuda/kernels/cuda_c.h"
+#include "ops/cuda/kernels/blocks.h"
 #include "ops/cuda/kernels/kernels.h"
 #include "ops/cuda/kernels/losses.h"
 #include "ops/cuda/kernels/numbers.h"
@@ -208,26 +208,44 @@ int ls_cuda_mean_iou(cudaStream_t stream, const struct ls_cuda_accuracy *of, con
 
 /* ---- Labels ---------------------------------------------------------------------------------- */
 
-/* One after the other, since weights and numbers are no integers. */
-__global__ void count_labels(struct ls_cuda_loss loss, int64_t classes, int64_t n,
-                             const float *label, const float *numbers, double *record)
+/* What a position adds. */
+__device__ static double label_part(const struct ls_cuda_loss *loss, int64_t classes, float label,
+                                    const float *number)
 {
-    const bool weights = loss.normalization == LS_NORM_WEIGHTS;
-    for (int64_t i = 0; i < n; i++) {
-        const bool ignored = ls_label_ignored(label[i], loss.has_ignore, loss.ignore_label);
-        const int64_t named = ignored ? -1 : ls_label_class(label[i], classes);
-        if (numbers != NULL)
-            *record += ignored ? 0 : (double)numbers[i];
-        else if (weights ? named >= 0 : !ignored)
-            *record += !weights                    ? 1
-                       : loss.class_weight != NULL ? (double)loss.class_weight[named]
-                                                   : 1.0;
+    if (ls_label_ignored(label, loss->has_ignore, loss->ignore_label))
+        return 0;
+    if (number != NULL)
+        return (double)*number;
+    if (loss->normalization != LS_NORM_WEIGHTS)
+        return 1;
+    const int64_t named = ls_label_class(label, classes);
+    return named < 0 ? 0 : loss->class_weight != NULL ? (double)loss->class_weight[named] : 1.0;
+}
+
+/* One block. Weights and numbers, which are no integers, are added one after the other. */
+__global__ void __launch_bounds__(LS_BLOCK)
+    count_labels(struct ls_cuda_loss loss, int64_t classes, int64_t n, const float *label,
+                 const float *numbers, double *record)
+{
+    if (numbers == NULL && loss.normalization != LS_NORM_WEIGHTS) {
+        int64_t mine = 0;
+        for (LS_EACH_OF_BLOCK(i, n))
+            mine += label_part(&loss, classes, label[i], NULL) != 0;
+        const int64_t all = ls_block_sum(mine);
+        if (threadIdx.x == 0)
+            *record += (double)all;
+        return;
     }
+    const double sum = ls_block_add(n, *record, [&](int64_t i) {
+        return label_part(&loss, classes, label[i], numbers != NULL ? &numbers[i] : NULL);
+    });
+    if (threadIdx.x == 0)
+        *record = sum;
 }
 
 int ls_cuda_count_labels(cudaStream_t stream, const struct ls_cuda_loss *loss, int64_t classes,
                          int64_t n, const float *label, const float *numbers, double *record)
 {
     const struct ls_cuda_loss by = *loss;
-    return LS_LAUNCH(count_labels, 1u, 1u, stream, by, classes, n, label, numbers, record);
+    return LS_LAUNCH(count_labels, 1u, LS_BLOCK, stream, by, classes, n, label, numbers, record);
 }

@@ -39,7 +39,8 @@ int give(cudaStream_t stream, const struct ls_cuda_ending *ending, const float *
 constexpr int TERMS = 32, LANES = 32, PARTS = 16;
 
 template <typename T>
-__global__ void sum_columns(const T *numbers, int64_t rows, int64_t columns, float *sums)
+__global__ void __launch_bounds__(LANES *PARTS)
+    sum_columns(const T *numbers, int64_t rows, int64_t columns, float *sums)
 {
     __shared__ float part[PARTS][LANES];
     const int lane = (int)threadIdx.x % LANES, mine = (int)threadIdx.x / LANES;

@@ -7,6 +7,7 @@
 #include "device/elementary_double.h"
 #include "device/label.h"
 #include "device/linear_slope.h"
+#include "ops/cuda/kernels/blocks.h"
 #include "ops/cuda/kernels/numbers.h"
 #include "ops/cuda/kernels/product_tile.h"
 
@@ -199,14 +200,14 @@ __global__ void multiply_block(A a, B b, Out out, struct ls_tile_size of, bool r
 {
     __shared__ ls_tile_terms left, right;
     const int64_t rows = rows_of_block(tally, first, most);
-    const int64_t line = (int64_t)blockIdx.x * LS_TILE, column = (int64_t)blockIdx.y * LS_TILE;
+    const struct ls_tile_place at = ls_tile_of_block(of);
     *(rows_are_terms ? &of.terms : &of.lines) = rows;
-    if (rows <= 0 || line >= of.lines)
+    if (rows <= 0 || at.line >= of.lines)
         return;
     ls_tile_numbers sum;
     ls_tile_clear(sum);
-    ls_tile_add_product(a, b, 0, line, column, of, left, right, sum);
-    ls_tile_finish(out, 0, line, column, of, sum);
+    ls_tile_add_product(a, b, 0, at.line, at.column, of, left, right, sum);
+    ls_tile_finish(out, 0, at.line, at.column, of, sum);
 }
 
 template <class A, class B, class Out>
@@ -351,34 +352,47 @@ __global__ void add_bias(struct ls_cuda_linear of, struct room room, int64_t fir
 
 /* ---- The record ------------------------------------------------------------------------------ */
 
-/* One thread, row by row: that is the order of these sums. */
-__global__ void add_to_record(struct ls_cuda_linear of, struct room room)
+/* What a row adds to the sum: of its label, or, with smoothing, of all classes. */
+__device__ double row_part(const struct ls_cuda_linear &of, const struct counted_row &row,
+                           bool of_all)
 {
-    const struct tally *const tally = room.tally;
-    const double share = ls_linear_share(of.smoothing, of.classes);
-    double sum = 0, weights = 0, nats = 0, hits = 0, bytes = 0;
-    for (int64_t i = 0; i < tally->rows; i++) {
-        const struct counted_row *const row = &room.row[i];
-        const double weight = weight_of(of, row->label), own = ls_linear_own(of.smoothing, weight);
-        const double each = row->log_sum - (double)row->at;
-        weights += weight;
-        sum += own * each;
-        if (of.smoothing > 0)
-            sum += share * (of.weights * row->log_sum - row->all);
-        nats += each;
-        hits += row->hit;
-        bytes += of.bytes != NULL ? (double)of.bytes[row->row] : 0;
+    const double own = ls_linear_own(of.smoothing, weight_of(of, row.label));
+    return of_all ? ls_linear_share(of.smoothing, of.classes) * (of.weights * row.log_sum - row.all)
+                  : own * (row.log_sum - (double)row.at);
+}
+
+/* One block: rows are read side by side, and added one after the other, which is their order. */
+__global__ void __launch_bounds__(LS_BLOCK)
+    add_to_record(struct ls_cuda_linear of, struct room room)
+{
+    const struct counted_row *const row = room.row;
+    const int64_t rows = room.tally->rows, parts = of.smoothing > 0 ? 2 : 1;
+    const double sum = ls_block_add(
+        rows * parts, 0, [&](int64_t i) { return row_part(of, row[i / parts], i % parts != 0); });
+    double weights = 0, nats = 0, bytes = 0;
+    int64_t hits = 0;
+    if (of.normalization == LS_NORM_WEIGHTS)
+        weights = ls_block_add(rows, 0, [&](int64_t i) { return weight_of(of, row[i].label); });
+    if (of.figures != NULL) {
+        nats = ls_block_add(rows, 0, [&](int64_t i) { return row[i].log_sum - (double)row[i].at; });
+        if (of.bytes != NULL)
+            bytes = ls_block_add(rows, 0, [&](int64_t i) { return (double)of.bytes[row[i].row]; });
+        for (LS_EACH_OF_BLOCK(i, rows))
+            hits += row[i].hit;
+        hits = ls_block_sum(hits);
     }
-    of.record[0] += tally->bad > 0 ? (double)NAN : sum;
+    if (threadIdx.x != 0)
+        return;
+    of.record[0] += room.tally->bad > 0 ? (double)NAN : sum;
     of.record[1] += of.normalization == LS_NORM_FULL || of.normalization == LS_NORM_BATCH_SIZE
                         ? (double)of.rows
-                    : of.normalization == LS_NORM_VALID   ? (double)tally->valid
+                    : of.normalization == LS_NORM_VALID   ? (double)room.tally->valid
                     : of.normalization == LS_NORM_WEIGHTS ? weights
                                                           : 0;
     if (of.figures != NULL) {
         of.figures[0] += nats;
-        of.figures[1] += (double)tally->rows;
-        of.figures[2] += hits;
+        of.figures[1] += (double)rows;
+        of.figures[2] += (double)hits;
         of.figures[3] += bytes;
     }
 }
@@ -467,5 +481,5 @@ int ls_cuda_linear_loss(cudaStream_t stream, const struct ls_cuda_linear *of)
         code = LS_LAUNCH(list_rows, 1u, LS_THREADS, stream, by, there);
     for (int64_t first = 0; first < by.rows && code == 0; first += by.most)
         code = give_block(stream, of, &room, first);
-    return code != 0 ? code : LS_LAUNCH(add_to_record, 1u, 1u, stream, by, there);
+    return code != 0 ? code : LS_LAUNCH(add_to_record, 1u, LS_BLOCK, stream, by, there);
 }

@@ -148,26 +148,46 @@ __device__ inline void ls_tile_finish(const Out &out, int64_t group, int64_t lin
 
 /* ---- Whole products -------------------------------------------------------------------------- */
 
+/* How many tiles a number of lines or columns makes. */
+__host__ __device__ inline int64_t ls_tile_count(int64_t lines)
+{
+    return (lines + LS_TILE - 1) / LS_TILE;
+}
+
+/* The tile of a block: along a grid's first axis, which alone may be long, tiles of a column follow
+ * each other. */
+struct ls_tile_place {
+    int64_t line, column;
+};
+
+__device__ inline struct ls_tile_place ls_tile_of_block(const struct ls_tile_size &of)
+{
+    const int64_t down = ls_tile_count(of.lines);
+    struct ls_tile_place at;
+    at.line = (int64_t)blockIdx.x % down * LS_TILE;
+    at.column = (int64_t)blockIdx.x / down * LS_TILE;
+    return at;
+}
+
 template <class A, class B, class Out>
 __global__ void ls_tile_multiply(A a, B b, Out out, struct ls_tile_size of)
 {
     __shared__ ls_tile_terms left, right;
-    const int64_t line = (int64_t)blockIdx.x * LS_TILE, column = (int64_t)blockIdx.y * LS_TILE;
+    const struct ls_tile_place at = ls_tile_of_block(of);
     for (int64_t group = blockIdx.z; group < of.groups; group += gridDim.z) {
         const auto &a_of = ls_tile_group(a, group);
         const auto &b_of = ls_tile_group(b, group);
         ls_tile_numbers sum;
         ls_tile_clear(sum);
-        ls_tile_add_product(a_of, b_of, group, line, column, of, left, right, sum);
-        ls_tile_finish(out, group, line, column, of, sum);
+        ls_tile_add_product(a_of, b_of, group, at.line, at.column, of, left, right, sum);
+        ls_tile_finish(out, group, at.line, at.column, of, sum);
     }
 }
 
 /* Blocks for tiles of lines and columns, for each group. */
 inline dim3 ls_tile_grid(int64_t lines, int64_t columns, int64_t groups)
 {
-    return dim3((unsigned)((lines + LS_TILE - 1) / LS_TILE),
-                (unsigned)((columns + LS_TILE - 1) / LS_TILE),
+    return dim3((unsigned)(ls_tile_count(lines) * ls_tile_count(columns)), 1,
                 (unsigned)(groups < LS_TILE_GROUPS_MAX ? groups : LS_TILE_GROUPS_MAX));
 }
 
