@@ -22,6 +22,7 @@ struct thread {
     ucontext_t context;
     state is = DONE;
     uint3 index;
+    int line = 0;            /* AT_BARRIER, IN_EXCHANGE: of the source */
     unsigned mask;           /* IN_EXCHANGE: who takes part */
     uint64_t value;          /* what it put */
     uint64_t seen[warpSize]; /* what all of them put */
@@ -62,10 +63,11 @@ void begin_thread()
     swapcontext(&here.threads[here.current].context, &here.scheduler);
 }
 
-void leave(state is)
+void leave(state is, int line)
 {
     thread &mine = here.threads[here.current];
     mine.is = is;
+    mine.line = line;
     swapcontext(&mine.context, &here.scheduler);
 }
 
@@ -92,6 +94,8 @@ void finish_exchange(size_t which)
             stop("a lane of its mask has ended");
         if (other.is != IN_EXCHANGE || other.mask != mask)
             return;
+        if (other.line != here.threads[which].line)
+            stop("lanes of its mask exchange something else, in another line");
         values[lane] = other.value;
     }
     for (int lane = 0; lane < warpSize; lane++)
@@ -118,6 +122,8 @@ void list_runnable(std::vector<size_t> *list)
     if (waiting != here.threads.size())
         stop("some threads wait at a barrier or exchange that others do not come to");
     for (size_t i = 0; i < here.threads.size(); i++) {
+        if (here.threads[i].line != here.threads[0].line)
+            stop("threads wait at barriers of different lines");
         here.threads[i].is = RUNNING;
         list->push_back(i);
     }
@@ -179,8 +185,10 @@ void ls_grid_run(const char *name, ls_grid_size blocks_of, ls_grid_size threads_
     here.name = name;
     gridDim = grid;
     blockDim = block;
-    if (blocks == 0 || block.x * block.y * block.z == 0 || block.x * block.y * block.z > 1024)
-        stop("a launch of no blocks, or of blocks of more than 1024 threads");
+    if (blocks == 0 || grid.x > INT32_MAX || grid.y > 65535 || grid.z > 65535)
+        stop("a launch of no blocks, or of more than a card takes along an axis");
+    if (block.x * block.y * block.z == 0 || block.x * block.y * block.z > 1024 || block.z > 64)
+        stop("a launch of blocks of no threads, or of more than a card takes");
     std::vector<uint64_t> order(blocks);
     for (uint64_t i = 0; i < blocks; i++)
         order[i] = i;
@@ -193,27 +201,27 @@ void ls_grid_run(const char *name, ls_grid_size blocks_of, ls_grid_size threads_
     }
 }
 
-void ls_grid_barrier()
+void ls_grid_barrier(int line)
 {
-    leave(AT_BARRIER);
+    leave(AT_BARRIER, line);
 }
 
-void ls_grid_gather(unsigned mask, uint64_t value, uint64_t values[warpSize])
+void ls_grid_gather(unsigned mask, uint64_t value, uint64_t values[warpSize], int line)
 {
     thread &mine = here.threads[here.current];
     if ((mask >> ls_grid_lane() & 1) == 0)
         stop("an exchange in which it does not take part itself");
     mine.mask = mask;
     mine.value = value;
-    leave(IN_EXCHANGE);
+    leave(IN_EXCHANGE, line);
     std::memcpy(values, mine.seen, sizeof mine.seen);
 }
 
-uint64_t ls_grid_exchange(unsigned mask, uint64_t value, int lane)
+uint64_t ls_grid_exchange(unsigned mask, uint64_t value, int lane, int line)
 {
     uint64_t values[warpSize];
     if ((mask >> lane & 1) == 0)
         stop("an exchange with a lane that does not take part");
-    ls_grid_gather(mask, value, values);
+    ls_grid_gather(mask, value, values, line);
     return values[lane];
 }

@@ -2,7 +2,8 @@
  *
  * Each thread of a block is a coroutine. A launch resumes them in an order that a seed chooses,
  * from one barrier to the next, so that a barrier that is missing shows in the numbers; a barrier
- * that some threads of a block or warp never reach ends the test program with the kernel's name.
+ * that some threads of a block or warp never reach, or that they reach in another line, ends the
+ * test program with the kernel's name, and so does a grid that no card takes.
  * Blocks run one after the other, in an order of the seed, too.
  *
  * What is here is what the kernels use: built-in variables, __shared__ (static or of the launch),
@@ -42,18 +43,19 @@ extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 constexpr int warpSize = 32;
 
-/* Called by kernels. */
-void ls_grid_barrier();
+/* Called by kernels, with the line that calls: that of the caller of what stands in for CUDA's. A
+ * card's threads meet where they run the same instruction. */
+void ls_grid_barrier(int line);
 /* Waits until all lanes of `mask` have put a value, which is 64 bits, and gives that of `lane`. */
-uint64_t ls_grid_exchange(unsigned mask, uint64_t value, int lane);
+uint64_t ls_grid_exchange(unsigned mask, uint64_t value, int lane, int line);
 /* The same, and gives those of all lanes, 0 of others. */
-void ls_grid_gather(unsigned mask, uint64_t value, uint64_t values[warpSize]);
+void ls_grid_gather(unsigned mask, uint64_t value, uint64_t values[warpSize], int line);
 
 /* ---- What kernels call ---- */
 
-static inline void __syncthreads()
+static inline void __syncthreads(int line = __builtin_LINE())
 {
-    ls_grid_barrier();
+    ls_grid_barrier(line);
 }
 
 static inline int ls_grid_lane()
@@ -62,55 +64,58 @@ static inline int ls_grid_lane()
     return (int)(thread % warpSize);
 }
 
-static inline void __syncwarp(unsigned mask = 0xffffffffu)
+static inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE())
 {
-    ls_grid_exchange(mask, 0, ls_grid_lane());
+    ls_grid_exchange(mask, 0, ls_grid_lane(), line);
 }
 
-template <typename T> static inline T ls_grid_shuffle(unsigned mask, T value, int lane)
+template <typename T> static inline T ls_grid_shuffle(unsigned mask, T value, int lane, int line)
 {
     static_assert(sizeof(T) <= sizeof(uint64_t), "a shuffle moves 64 bits at most");
     uint64_t bits = 0;
     std::memcpy(&bits, &value, sizeof value);
-    bits = ls_grid_exchange(mask, bits, lane);
+    bits = ls_grid_exchange(mask, bits, lane, line);
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-template <typename T> static inline T __shfl_sync(unsigned mask, T value, int lane)
+template <typename T>
+static inline T __shfl_sync(unsigned mask, T value, int lane, int line = __builtin_LINE())
 {
-    return ls_grid_shuffle(mask, value, lane % warpSize);
+    return ls_grid_shuffle(mask, value, lane % warpSize, line);
 }
 
-template <typename T> static inline T __shfl_xor_sync(unsigned mask, T value, int with)
+template <typename T>
+static inline T __shfl_xor_sync(unsigned mask, T value, int with, int line = __builtin_LINE())
 {
-    return ls_grid_shuffle(mask, value, ls_grid_lane() ^ with);
+    return ls_grid_shuffle(mask, value, ls_grid_lane() ^ with, line);
 }
 
-template <typename T> static inline T __shfl_down_sync(unsigned mask, T value, unsigned by)
+template <typename T>
+static inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int line = __builtin_LINE())
 {
     int lane = ls_grid_lane() + (int)by;
-    return ls_grid_shuffle(mask, value, lane < warpSize ? lane : ls_grid_lane());
+    return ls_grid_shuffle(mask, value, lane < warpSize ? lane : ls_grid_lane(), line);
 }
 
-static inline unsigned __ballot_sync(unsigned mask, int predicate)
+static inline unsigned __ballot_sync(unsigned mask, int predicate, int line = __builtin_LINE())
 {
     uint64_t values[warpSize];
     unsigned votes = 0;
-    ls_grid_gather(mask, predicate != 0, values);
+    ls_grid_gather(mask, predicate != 0, values, line);
     for (int i = 0; i < warpSize; i++)
         votes |= (unsigned)values[i] << i;
     return votes;
 }
 
-static inline int __all_sync(unsigned mask, int predicate)
+static inline int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE())
 {
-    return __ballot_sync(mask, predicate) == mask;
+    return __ballot_sync(mask, predicate, line) == mask;
 }
 
-static inline int __any_sync(unsigned mask, int predicate)
+static inline int __any_sync(unsigned mask, int predicate, int line = __builtin_LINE())
 {
-    return __ballot_sync(mask, predicate) != 0;
+    return __ballot_sync(mask, predicate, line) != 0;
 }
 
 static inline int __popc(unsigned bits)
@@ -163,8 +168,22 @@ static inline ls_grid_size ls_grid_sized(dim3 size)
     return {size.x, size.y, size.z};
 }
 
+/* Arguments of a kernel lie one behind the other, in 4 KiB at most. */
+template <typename... T> struct ls_grid_arguments {
+    static constexpr size_t BYTES = (0 + ... + ((sizeof(T) + 7) / 8 * 8));
+    static_assert(BYTES <= 4096, "a kernel has more than 4 KiB of arguments");
+};
+template <typename... T> ls_grid_arguments<T...> ls_grid_list(const T &...);
+
+template <typename Arguments> static inline const char *ls_grid_checked(const char *name)
+{
+    static_assert(Arguments::BYTES > 0, "a kernel has arguments");
+    return name;
+}
+
 #define LS_LAUNCH(kernel, grid, block, stream, ...)                                                \
-    ls_grid_launch(#kernel, ls_grid_sized(grid), ls_grid_sized(block), stream,                     \
+    ls_grid_launch(ls_grid_checked<decltype(ls_grid_list(__VA_ARGS__))>(#kernel),                  \
+                   ls_grid_sized(grid), ls_grid_sized(block), stream,                              \
                    [=]() { kernel(__VA_ARGS__); })
 
 #endif
