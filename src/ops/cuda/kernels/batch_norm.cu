@@ -26,41 +26,36 @@ __device__ static struct channel channel_of(const struct ls_cuda_part_rows *of, 
     return channel;
 }
 
-__device__ static int64_t place(const struct ls_cuda_part_rows *of, int64_t c, int64_t j)
-{
-    return of->last
-               ? (of->first * of->points + j) * of->channels + c
-               : ((of->first + j / of->points) * of->channels + c) * of->points + j % of->points;
-}
-
-/* Terms of a lane come in the order of j. Walks over those below `count`: the next one behind j. */
-struct walk {
-    int64_t j, count, run, lane;
-    bool columns;
-    int sums;
+/* The terms of a lane: in each of `runs` runs, which begin `run_step` numbers apart, those in
+ * places begin, begin + by and so on in front of `end`; places are `step` numbers apart. */
+struct lane_terms {
+    int64_t first, runs, run_step;
+    int64_t begin, end, by, step;
 };
 
-__device__ static struct walk walk_of(const struct channel *channel, int64_t count, int sums,
-                                      uint64_t lane, bool there)
+/* Of the numbers [from, from + count) of a channel: all of them, unless they have no lanes. */
+__device__ static struct lane_terms terms_of(const struct ls_cuda_part_rows *of,
+                                             const struct channel *channel, int64_t from,
+                                             int64_t count, int sums,
+                                             const struct ls_lane_group *at, bool there)
 {
-    struct walk walk = {(int64_t)lane, there ? count : 0, channel->run,
-                        (int64_t)lane, channel->columns,  sums};
-    if (walk.columns && walk.lane >= sums)
-        walk.count = 0;
-    else if (!walk.columns && walk.lane >= walk.run)
-        walk.count = 0; /* runs are shorter than lanes */
-    return walk;
-}
-
-__device__ static void walk_on(struct walk *walk)
-{
-    if (walk->columns) {
-        walk->j += walk->sums;
-        return;
+    const int64_t lane = (int64_t)at->lane, channels = of->channels;
+    const int64_t row = channels * of->points, c = channel->c, run = channel->run;
+    struct lane_terms terms = {of->first * row + (of->last ? c : c * of->points),
+                               there && run > 0 ? count / run : 0,
+                               row,
+                               lane,
+                               run,
+                               LS_CUDA_LANES,
+                               of->last ? channels : 1};
+    if (channel->columns) {
+        terms.first = (of->first + from) * channels + c;
+        terms.runs = there && lane < sums ? 1 : 0;
+        terms.end = count;
+        terms.by = sums;
+        terms.step = channels;
     }
-    const int64_t next = walk->j + LS_CUDA_LANES;
-    const int64_t run = walk->j / walk->run;
-    walk->j = next < (run + 1) * walk->run ? next : (run + 1) * walk->run + walk->lane;
+    return terms;
 }
 
 /* Channels that lie side by side are for threads that do. */
@@ -81,15 +76,24 @@ __device__ static struct moments
 measure_piece(const struct ls_cuda_part_rows *of, const struct channel *channel, const T *x,
               int64_t from, int64_t count, const struct ls_lane_group *at, bool there)
 {
+    const struct lane_terms terms = terms_of(of, channel, from, count, 4, at, there);
     double sum = 0, squares = 0;
-    for (struct walk w = walk_of(channel, count, 4, at->lane, there); w.j < w.count; walk_on(&w))
-        sum += (double)ls_number(x[place(of, channel->c, from + w.j)]);
+    for (int64_t r = 0; r < terms.runs; r++) {
+        const T *const run = x + terms.first + r * terms.run_step;
+        LS_UNROLL_BY(8)
+        for (int64_t i = terms.begin; i < terms.end; i += terms.by)
+            sum += (double)ls_number(run[i * terms.step]);
+    }
     struct moments found;
     found.mean = ls_fold_for_all(at, sum) / (double)count;
     const float shift = (float)found.mean;
-    for (struct walk w = walk_of(channel, count, 4, at->lane, there); w.j < w.count; walk_on(&w)) {
-        const float apart = ls_number(x[place(of, channel->c, from + w.j)]) - shift;
-        squares += (double)apart * (double)apart;
+    for (int64_t r = 0; r < terms.runs; r++) {
+        const T *const run = x + terms.first + r * terms.run_step;
+        LS_UNROLL_BY(8)
+        for (int64_t i = terms.begin; i < terms.end; i += terms.by) {
+            const float apart = ls_number(run[i * terms.step]) - shift;
+            squares += (double)apart * (double)apart;
+        }
     }
     const double off = found.mean - (double)shift;
     found.m2 = ls_fold_for_all(at, squares) - (double)count * (off * off);
@@ -347,13 +351,19 @@ __global__ void sum_gradients(struct ls_cuda_batch_norm of, const T *dy, const T
         const struct channel channel = channel_of(&of.rows, c);
         const struct factors by = factors_of(&of, there ? c : 0);
         double plain = 0, along = 0;
-        for (struct walk w = walk_of(&channel, channel.count, 2, at.lane, there); w.j < w.count;
-             walk_on(&w)) {
-            const int64_t i = place(&of.rows, c, w.j);
-            const float number = ls_number(x[i]), made = y != NULL ? ls_number(y[i]) : 0;
-            const float dz = behind(&of, &by, ls_number(dy[i]), number, y != NULL ? &made : NULL);
-            plain += (double)dz;
-            along += (double)dz * (double)normal(&by, number);
+        const struct lane_terms terms =
+            terms_of(&of.rows, &channel, 0, channel.count, 2, &at, there);
+        for (int64_t k = 0; k < terms.runs; k++) {
+            const int64_t first = terms.first + k * terms.run_step;
+            LS_UNROLL_BY(4)
+            for (int64_t p = terms.begin; p < terms.end; p += terms.by) {
+                const int64_t i = first + p * terms.step;
+                const float number = ls_number(x[i]), made = y != NULL ? ls_number(y[i]) : 0;
+                const float dz =
+                    behind(&of, &by, ls_number(dy[i]), number, y != NULL ? &made : NULL);
+                plain += (double)dz;
+                along += (double)dz * (double)normal(&by, number);
+            }
         }
         plain = ls_fold_for_all(&at, plain);
         along = ls_fold_for_all(&at, along);

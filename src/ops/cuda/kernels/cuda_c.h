@@ -4,7 +4,8 @@
  *     LS_LAUNCH(kernel, blocks, threads, stream, arguments...)
  *
  * gives a grid to a stream and is a cudaError_t as an int, 0 where it was taken. LS_UNROLL stands
- * in front of a loop whose index must be known when it is compiled: of arrays in registers.
+ * in front of a loop whose index must be known when it is compiled: of arrays in registers;
+ * LS_UNROLL_BY(n) in front of one that shall read n numbers before it waits for the first.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_OPS_CUDA_C_H
 #define LS_OPS_CUDA_C_H
@@ -13,10 +14,13 @@
 #include <cuda_runtime.h>
 #define LS_LAUNCH(kernel, blocks, threads, stream, ...)                                            \
     (kernel<<<(blocks), (threads), 0, (stream)>>>(__VA_ARGS__), (int)cudaGetLastError())
-#define LS_UNROLL _Pragma("unroll")
+#define LS_PRAGMA(text) _Pragma(#text)
+#define LS_UNROLL       LS_PRAGMA(unroll)
+#define LS_UNROLL_BY(n) LS_PRAGMA(unroll n)
 #else
 #include LS_CUDA_STAND_IN
 #define LS_UNROLL
+#define LS_UNROLL_BY(n)
 #endif
 
 #include <stdint.h>
