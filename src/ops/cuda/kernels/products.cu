@@ -395,25 +395,47 @@ int ls_cuda_convolve_to_w(cudaStream_t stream, const struct ls_cuda_convolution 
                   false);
 }
 
+/* The sum of a block of terms of channel c, in two chains: that from term `begin` on. */
+__device__ static float sum_block(const struct ls_operand &dy, int64_t terms, int64_t channels,
+                                  int64_t points, int64_t c, int64_t begin)
+{
+    float chain[2] = {0, 0};
+    int64_t n = begin / points, p = begin % points;
+    for (int64_t t = begin; t < begin + LS_TILE_TERMS && t < terms; t++) {
+        const float value = dy[(n * channels + c) * points + p];
+        if (t % 2 == 0)
+            chain[0] = fmaf(value, 1, chain[0]);
+        else
+            chain[1] = fmaf(value, 1, chain[1]);
+        if (++p == points) {
+            p = 0;
+            n++;
+        }
+    }
+    return chain[0] + chain[1];
+}
+
+/* A block of threads has a channel, a thread a block of terms at a time; these are added up one
+ * after the other. */
 __global__ void sum_channels(struct ls_operand dy, int64_t samples, int64_t channels,
                              int64_t points, float *db)
 {
-    for (LS_EACH(c, channels)) {
-        float chain[2] = {0, 0}, sum = 0;
-        int64_t terms = 0;
-        for (int64_t n = 0; n < samples; n++)
-            for (int64_t p = 0; p < points; p++) {
-                if (terms > 0 && terms % LS_TILE_TERMS == 0) {
-                    sum = sum + (chain[0] + chain[1]);
-                    chain[0] = chain[1] = 0;
-                }
-                const float value = dy[(n * channels + (int64_t)c) * points + p];
-                if (terms++ % 2 == 0)
-                    chain[0] = fmaf(value, 1, chain[0]);
-                else
-                    chain[1] = fmaf(value, 1, chain[1]);
-            }
-        db[c] = sum + (chain[0] + chain[1]) + 0.0F;
+    __shared__ float part[LS_THREADS];
+    const int64_t terms = samples * points, step = LS_THREADS * LS_TILE_TERMS;
+    for (int64_t c = blockIdx.x; c < channels; c += gridDim.x) {
+        float sum = 0;
+        for (int64_t first = 0; first < terms; first += step) {
+            const int64_t begin = first + (int64_t)threadIdx.x * LS_TILE_TERMS;
+            part[threadIdx.x] =
+                begin < terms ? sum_block(dy, terms, channels, points, c, begin) : 0;
+            __syncthreads();
+            for (int64_t k = 0;
+                 threadIdx.x == 0 && k < LS_THREADS && first + k * LS_TILE_TERMS < terms; k++)
+                sum = sum + part[k];
+            __syncthreads();
+        }
+        if (threadIdx.x == 0)
+            db[c] = sum + 0.0F;
     }
 }
 
@@ -423,6 +445,6 @@ int ls_cuda_sum_channels(cudaStream_t stream, const void *dy, bool bf16, int64_t
     const struct ls_operand from = {dy, bf16};
     if (channels <= 0)
         return 0;
-    return LS_LAUNCH(sum_channels, ls_blocks((uint64_t)channels), LS_THREADS, stream, from, samples,
-                     channels, points, db);
+    return LS_LAUNCH(sum_channels, ls_blocks((uint64_t)channels * LS_THREADS), LS_THREADS, stream,
+                     from, samples, channels, points, db);
 }
