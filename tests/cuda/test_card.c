@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "base/thread.h"
 #include "cuda/fake/fake.h"
 #include "device/exact.h"
 #include "device/plain.h"
@@ -237,6 +238,48 @@ static void memory_that_runs_out_is_told(void **state)
     fake_end();
 }
 
+/* ---- A caller's thread ----------------------------------------------------------------------- */
+
+/* What Lockstep does for a caller whose thread is with card 0: it works on card 1. */
+static void work_elsewhere(void)
+{
+    const int card = ls_card_take_thread();
+    ls_thread_set_card(1);
+    ls_card_memory.free(on_card("1", 1));
+    ls_thread_set_card(-1);
+    ls_card_give_thread_back(card);
+}
+
+static void a_thread_gets_its_card_back(void **state)
+{
+    int card = -1;
+    (void)state;
+    fake_begin(2, 1 << 20, 1);
+    assert_int_equal(cudaSetDevice(0), cudaSuccess);
+    work_elsewhere();
+    assert_int_equal(cudaGetDevice(&card), cudaSuccess);
+    assert_int_equal(card, 0);
+    ls_card_end_thread();
+    fake_end();
+}
+
+/* It would take memory of a card that a job does not use. */
+static void no_context_is_made_on_another_card(void **state)
+{
+    int card = -1;
+    (void)state;
+    fake_begin(2, 1 << 20, 1);
+    work_elsewhere();
+    assert_true(fake_uses_card(1));
+    assert_false(fake_uses_card(0));
+    assert_int_equal(cudaGetDevice(&card), cudaSuccess);
+    assert_int_equal(card, 1);
+    assert_int_equal(cudaSetDevice(0), cudaSuccess); /* as the next test finds it */
+    assert_int_equal(ls_card_take_thread(), 0);
+    ls_card_end_thread();
+    fake_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +287,8 @@ int main(void)
         cmocka_unit_test(every_failing_call_is_told),
         cmocka_unit_test(updates_have_plain_bits),
         cmocka_unit_test(memory_that_runs_out_is_told),
+        cmocka_unit_test(a_thread_gets_its_card_back),
+        cmocka_unit_test(no_context_is_made_on_another_card),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

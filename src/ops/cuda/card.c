@@ -56,9 +56,31 @@ int ls_card_take_thread(void)
     return card;
 }
 
+/* Whether this process uses a card; true where the toolkit cannot say. */
+static bool is_in_use(int card)
+{
+#if CUDART_VERSION >= 12050
+    int (*get_state)(int card, unsigned *flags, int *active) = NULL;
+    enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+    unsigned flags = 0;
+    int active = 0;
+    if (cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", (void **)&get_state, 7000,
+                                         cudaEnableDefault, &found) != cudaSuccess)
+        (void)cudaGetLastError();
+    else if (found == cudaDriverEntryPointSuccess && get_state != NULL &&
+             get_state(card, &flags, &active) == 0)
+        return active != 0;
+#else
+    (void)card;
+#endif
+    return true;
+}
+
+/* cudaSetDevice makes a context on a card that this process does not use yet, which takes hundreds
+ * of megabytes there, and fails where another process has the card for itself. */
 void ls_card_give_thread_back(int card)
 {
-    if (card >= 0 && card != entered && cudaSetDevice(card) == cudaSuccess)
+    if (card >= 0 && card != entered && is_in_use(card) && cudaSetDevice(card) == cudaSuccess)
         entered = card;
 }
 

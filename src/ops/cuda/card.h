@@ -21,7 +21,8 @@ extern int (*ls_card_of_thread)(void);
 int ls_card_enter(struct ls_error *error);
 
 /* Around what a library's caller asks for on a thread of its own, which may use CUDA itself: that
- * thread's card, negative where there is none, and that card again. */
+ * thread's card, negative where there is none, and that card again. A card that the process does
+ * not use is not given back: the thread stays with the one that it has used here. */
 int ls_card_take_thread(void);
 void ls_card_give_thread_back(int card);
 

@@ -46,6 +46,9 @@ void fake_cudnn_lacks(unsigned what);
 /* The engine of the plan that was given last; -1: none was since fake_begin. */
 long fake_cudnn_engine(void);
 
+/* Whether this process has a context on a card, which takes memory there. */
+bool fake_uses_card(int card);
+
 /* The card stops: all that is given to it or waited for fails from now on, as after an illegal
  * address. */
 void fake_break_card(int card);

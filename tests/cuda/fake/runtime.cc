@@ -49,6 +49,7 @@ thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 uint64_t order, numbers;
 long overtaken;
 std::vector<bool> broken;
+std::vector<bool> used;  /* the process has a context there */
 std::vector<long> lives; /* pieces of work until a card breaks; negative: it does not */
 int driver;              /* 0: as new as the runtime */
 int old_card = -1;
@@ -94,6 +95,7 @@ int current_card()
 {
     if (chosen_card >= cards)
         stop("there is no card %d", chosen_card);
+    used[(size_t)chosen_card] = true;
     return chosen_card;
 }
 
@@ -231,6 +233,7 @@ void fake_begin(int count, size_t bytes, uint64_t seed)
     std::lock_guard<std::recursive_mutex> hold(fake::lock);
     cards = count;
     broken.assign((size_t)count, false);
+    used.assign((size_t)count, false);
     lives.assign((size_t)count, -1);
     old_card = -1;
     begin_memory(count, bytes);
@@ -295,6 +298,12 @@ void fake_break_card_after(int card, long pieces)
     lives[(size_t)card] = pieces;
 }
 
+bool fake_uses_card(int card)
+{
+    std::lock_guard<std::recursive_mutex> hold(fake::lock);
+    return used[(size_t)card];
+}
+
 void fake_set_driver(int version)
 {
     std::lock_guard<std::recursive_mutex> hold(fake::lock);
@@ -340,7 +349,30 @@ cudaError_t cudaSetDevice(int card)
     if (here.fails || card < 0 || card >= cards)
         return cudaErrorInvalidDevice;
     chosen_card = card;
+    used[(size_t)card] = true;
     return cudaSuccess;
+}
+
+/* cuDevicePrimaryCtxGetState. */
+static int tell_context(int card, unsigned *flags, int *active)
+{
+    call here("cuDevicePrimaryCtxGetState");
+    if (here.fails || card < 0 || card >= cards)
+        return 1;
+    *flags = 0;
+    *active = used[(size_t)card];
+    return 0;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned,
+                                             unsigned long long,
+                                             enum cudaDriverEntryPointQueryResult *found)
+{
+    call here("cudaGetDriverEntryPointByVersion");
+    const bool known = std::strcmp(symbol, "cuDevicePrimaryCtxGetState") == 0;
+    *function = known ? reinterpret_cast<void *>(tell_context) : nullptr;
+    *found = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return here.fails ? cudaErrorUnknown : cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *card)
