@@ -2,7 +2,9 @@
  * the choice of algorithms, bits in any order of work and at any address, and calls that fail.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <pthread.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "cuda/fake/fake.h"
 #include "base/text.h"
@@ -267,6 +269,38 @@ static void algorithms_are_chosen_by_a_static_rule(void **state)
     }
 }
 
+static void *release(void *prepared)
+{
+    const struct ls_prepared *of = prepared;
+    of->kernel->release(prepared);
+    return NULL;
+}
+
+/* The end of a handle waits for all work of the card, which nothing may while a thread records. */
+static void a_handle_ends_when_nothing_is_recorded(void **state)
+{
+    (void)state;
+    struct one one;
+    struct ls_prepared prepared;
+    struct ls_stream *stream = NULL;
+    pthread_t thread;
+    make_one(&one, 64, 64);
+    fake_begin(1, CARD_BYTES, 1);
+    assert_int_equal(prepare_one(&one, &prepared, NULL), 0);
+    assert_string_not_equal(prepared.implementation, "lockstep:cuda");
+    assert_int_equal(ls_card_streams.create(&stream, NULL), 0);
+    assert_int_equal(ls_card_recordings.begin(stream, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, release, &prepared), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    assert_int_equal(fake_calls("cublasLtDestroy"), 0);
+    assert_int_equal(ls_card_recordings.end(stream, NULL, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(fake_calls("cublasLtDestroy"), 1);
+    ls_card_streams.free(stream);
+    ls_card_end_thread();
+    fake_end();
+}
+
 /* Weights in BF16 are views that are asked for. */
 static void weights_in_bf16_come_as_views(void **state)
 {
@@ -514,6 +548,7 @@ int main(void)
         cmocka_unit_test(products_are_right_in_each_precision),
         cmocka_unit_test(tf32_is_no_fp32),
         cmocka_unit_test(algorithms_are_chosen_by_a_static_rule),
+        cmocka_unit_test(a_handle_ends_when_nothing_is_recorded),
         cmocka_unit_test(weights_in_bf16_come_as_views),
         cmocka_unit_test(what_has_a_declared_order_is_not_the_librarys),
         cmocka_unit_test(bits_depend_on_the_product_alone),

@@ -98,10 +98,13 @@ static pthread_once_t own_once = PTHREAD_ONCE_INIT;
 static void end_libraries(const struct own *own)
 {
 #if LS_CUDA_HAS_CUDNN
-    for (int card = 0; card < LS_CARDS_MAX; card++)
-        if (own->library[card] != NULL && cudaSetDevice(card) == cudaSuccess)
-            ls_card_end_library(own->library[card], own->stream[card]);
-    (void)cudaSetDevice(entered);
+    for (int card = 0; card < LS_CARDS_MAX; card++) {
+        if (own->library[card] == NULL)
+            continue;
+        const int before = ls_card_hold_recordings(card);
+        ls_card_end_library(own->library[card], own->stream[card]);
+        ls_card_permit_recordings(before);
+    }
 #else
     (void)own;
 #endif

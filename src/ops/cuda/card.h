@@ -36,6 +36,11 @@ void **ls_card_own_library(struct ls_error *error);
 /* Ends such a handle; the stream is the thread's own. */
 extern void (*const ls_card_end_library)(void *handle, cudaStream_t stream);
 #endif
+/* Around calls of libraries that wait for all work of a card, as the ends of their handles do: CUDA
+ * permits that in no thread while a stream of the card is captured. Meanwhile no thread records,
+ * and the calling thread's card is `card`. The first returns what the second wants. */
+int ls_card_hold_recordings(int card);
+void ls_card_permit_recordings(int card_before);
 /* Ends the stream of the calling thread, as the end of the thread does. */
 void ls_card_end_thread(void);
 /* Waits for it, if `code`, of the last launch, is no failure; the status of both. */

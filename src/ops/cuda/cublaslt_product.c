@@ -42,14 +42,12 @@ static int check(cublasStatus_t code, int card, const char *doing, const struct 
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
-enum { CARDS_MAX = 64 };
-
 /* One a card, which all its streams and threads share: the library is safe for that. It is there as
  * long as a product needs it. */
 static struct {
     cublasLtHandle_t handle;
     long users;
-} handles[CARDS_MAX];
+} handles[LS_CARDS_MAX];
 static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static cublasStatus_t take_handle(struct ls_cublaslt_product *product)
@@ -75,7 +73,9 @@ void ls_cublaslt_free(struct ls_cublaslt_product *product)
         return;
     (void)pthread_mutex_lock(&handles_lock);
     if (--handles[product->card].users == 0) {
+        const int before = ls_card_hold_recordings(product->card);
         (void)cublasLtDestroy(product->handle);
+        ls_card_permit_recordings(before);
         handles[product->card].handle = NULL;
     }
     (void)pthread_mutex_unlock(&handles_lock);
@@ -243,7 +243,7 @@ int ls_cublaslt_choose(const struct ls_op *op, const struct ls_cublaslt_shape *s
     *product = (struct ls_cublaslt_product){.shape = *shape};
     LS_TRY(ls_card_enter(error));
     LS_TRY(ls_card_check(cudaGetDevice(&product->card), "be found", error));
-    if (product->card < 0 || product->card >= CARDS_MAX)
+    if (product->card < 0 || product->card >= LS_CARDS_MAX)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL, "there is no card %d", product->card);
     cublasStatus_t code = take_handle(product);
     if (code == CUBLAS_STATUS_SUCCESS)

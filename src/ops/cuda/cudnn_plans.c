@@ -78,13 +78,11 @@ static int enter_maker(const struct ls_op *op, int card, struct ls_error *error)
 static void leave_maker(int card)
 {
     struct maker *maker = &makers[card];
-    int here = card;
     if (--maker->users > 0)
         return;
-    (void)cudaGetDevice(&here);
-    (void)cudaSetDevice(card);
+    const int before = ls_card_hold_recordings(card);
     (void)cudnnDestroy(maker->handle);
-    (void)cudaSetDevice(here);
+    ls_card_permit_recordings(before);
 }
 
 static void free_shared(struct ls_cudnn_shared *shared)

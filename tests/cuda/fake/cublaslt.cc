@@ -361,8 +361,9 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
 {
     call here("cublasLtDestroy");
-    if (handles.erase(handle) == 0)
-        stop("cublasLtDestroy: a handle that there is not");
+    check_handle("cublasLtDestroy", handle);
+    wait_for_card("cublasLtDestroy");
+    handles.erase(handle);
     delete handle;
     return here.fails ? CUBLAS_STATUS_INTERNAL_ERROR : CUBLAS_STATUS_SUCCESS;
 }

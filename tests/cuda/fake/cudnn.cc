@@ -239,6 +239,7 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 {
     call here("cudnnDestroy");
     check_handle("cudnnDestroy", handle);
+    wait_for_card("cudnnDestroy");
     if (handle->stream != nullptr)
         card_of("cudnnDestroy", handle->stream);
     handles.erase(handle);

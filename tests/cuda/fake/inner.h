@@ -57,6 +57,8 @@ int card_of(const char *who, cudaStream_t stream);
 /* Whether what this thread records permits calls that allocate. */
 bool may_allocate();
 
+/* A call that waits for all work of the thread's card: stops where a stream of it is captured. */
+void wait_for_card(const char *who);
 /* Whether a card has nothing left to do. */
 bool is_idle(int card);
 

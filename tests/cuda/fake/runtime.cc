@@ -165,6 +165,13 @@ static cudaError_t carry_out(cudaStream_t stream)
     return status;
 }
 
+void wait_for_card(const char *who)
+{
+    for (cudaStream_t stream : streams)
+        if (stream->card == current_card() && stream->captures != nullptr)
+            stop("%s waits for a card while a stream of it is captured", who);
+}
+
 bool is_idle(int card)
 {
     for (cudaStream_t stream : streams)
