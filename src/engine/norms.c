@@ -65,12 +65,12 @@ void ls_norms_free(const struct ls_engine *engine, struct ls_norms *norms)
 {
     if (norms == NULL)
         return;
+    if (norms->stream != NULL) /* first: it waits for what uses the rest */
+        engine->device->streams->free(norms->stream);
     ls_free(norms->partial);
     ls_free(norms->owner);
     norms->memory->free(norms->read);
     ls_mirror_free(&norms->there);
-    if (norms->stream != NULL)
-        engine->device->streams->free(norms->stream);
     ls_free(norms);
 }
 

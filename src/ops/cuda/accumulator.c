@@ -230,9 +230,12 @@ int ls_card_update_from_sums(struct ls_stream *stream, const struct ls_sum_updat
                              struct ls_error *error)
 {
     const struct card_accumulator *accumulator = (const void *)update->sums;
-    return ls_card_check(ls_cuda_update_from_sums(ls_card_stream(stream, error), update,
-                                                  &accumulator->items[update->parameter].card),
-                         "update weights", error);
+    cudaStream_t in = ls_card_stream(stream, error);
+    if (in == NULL)
+        return LOCKSTEP_RESOURCE;
+    return ls_card_check(
+        ls_cuda_update_from_sums(in, update, &accumulator->items[update->parameter].card),
+        "update weights", error);
 }
 
 /* ---- Contributions --------------------------------------------------------------------------- */

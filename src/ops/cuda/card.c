@@ -10,13 +10,15 @@
 #include "base/thread.h"
 #include "ops/cuda/kernels/kernels.h"
 
+static _Thread_local int entered; /* CUDA begins every thread on card 0 */
+
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
 int ls_card_check(int code, const char *what, struct ls_error *error)
 {
     if (code == cudaSuccess)
         return 0;
-    int card = -1;
+    int card = entered; /* a card that has stopped may fail here, too */
     (void)cudaGetDevice(&card);
     (void)cudaGetLastError(); /* else the next launch would be blamed */
     if (code == cudaErrorMemoryAllocation)
@@ -30,8 +32,6 @@ int ls_card_check(int code, const char *what, struct ls_error *error)
 /* ---- The card of a thread -------------------------------------------------------------------- */
 
 int (*ls_card_of_thread)(void) = ls_thread_card;
-
-static _Thread_local int entered; /* CUDA begins every thread on card 0 */
 
 int ls_card_enter(struct ls_error *error)
 {
@@ -259,7 +259,7 @@ const struct ls_device_streams ls_card_streams = {
 static void *refuse_memory(size_t bytes, cudaError_t code)
 {
     char why[160];
-    int card = -1;
+    int card = entered;
     (void)cudaGetDevice(&card);
     (void)cudaGetLastError();
     snprintf(why, sizeof why, "card %d gives no %zu bytes: %s", card, bytes,
@@ -307,8 +307,10 @@ static int memory_left(size_t *bytes, struct ls_error *error)
 
 static void memory_free(void *memory)
 {
-    if (memory != NULL)
-        (void)cudaFree(memory);
+    if (memory == NULL)
+        return;
+    (void)ls_card_enter(NULL); /* else a thread that has used no card begins to use the first */
+    (void)cudaFree(memory);
 }
 
 /* What has no stream is over when the function returns. */
@@ -391,6 +393,7 @@ static void *pinned_create(size_t bytes)
 
 static void pinned_free(void *memory)
 {
+    (void)ls_card_enter(NULL);
     (void)cudaFreeHost(memory);
 }
 
