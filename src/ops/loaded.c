@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -55,7 +56,8 @@ static int find(char path[PATH_MAX], struct ls_error *error)
     const char *named = getenv("LOCKSTEP_CUDA_MODULE");
     if (named == NULL || named[0] == '\0')
         return ls_module_find(ls_loaded_device_name, path) ? check_driver(error) : no_module(error);
-    snprintf(path, PATH_MAX, "%s", named);
+    /* A name without a folder is looked for among the system's libraries by dlopen. */
+    snprintf(path, PATH_MAX, "%s%s", strchr(named, '/') != NULL ? "" : "./", named);
     return ls_file_exists(path) ? 0
                                 : ls_fail(error, LOCKSTEP_RESOURCE, "LOCKSTEP_CUDA_MODULE", NULL,
                                           "there is no file '%s'", named);

@@ -56,8 +56,10 @@ says err "is no device of Lockstep's"
 # Another interface: its hash in the module is changed.
 interface=$(grep -ao 'interface [0-9a-f]\{16\}' "$LOCKSTEP_CUDA_MODULE" | head -n 1)
 sed "s/$interface/interface 0123456789abcdef/g" "$LOCKSTEP_CUDA_MODULE" >stale.so
-LOCKSTEP_CUDA_MODULE=$folder/stale.so run 7 train --solver solver.prototxt --gpu 0
-says err "it is of another build"
+for module in "$folder/stale.so" stale.so; do
+    LOCKSTEP_CUDA_MODULE=$module run 7 train --solver solver.prototxt --gpu 0
+    says err "it is of another build"
+done
 says err "interface 0123456789abcdef"
 says err "build program and module together"
 
