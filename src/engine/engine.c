@@ -88,9 +88,14 @@ int ls_engine_create_store(struct ls_engine *engine, struct ls_parameter_set *se
 
 static int engine_no_room(size_t each, int workers, struct ls_error *error)
 {
-    return ls_fail(error, LOCKSTEP_RESOURCE, NULL,
-                   "use fewer workers or a smaller micro_batch (this changes the bits)",
-                   "out of memory: %zu bytes of activations for each of %d workers", each, workers);
+    const char *why = ls_noted_memory();
+    const int status =
+        ls_fail(error, LOCKSTEP_RESOURCE, NULL,
+                "use fewer workers or a smaller micro_batch (this changes the bits)",
+                "out of memory for %zu bytes of activations for each of %d worker%s%s%s", each,
+                workers, workers > 1 ? "s" : "", why[0] != '\0' ? ": " : "", why);
+    ls_note_memory(NULL);
+    return status;
 }
 
 /* Memory of the size that is wanted, for all workers; the old memory is freed first. */
