@@ -118,7 +118,6 @@ struct lockstep_plan_memory {
     uint64_t limit;      /* lockstep_plan_options.memory */
     /* State per sample that goes on to the next update; in the total. */
     uint64_t sample_states;
-    uint64_t device_data; /* records of data sets in the device's memory; in the total */
 };
 
 /* Plans a training with its tests, or the test of a net (prototxt, or a solver's).
@@ -133,6 +132,8 @@ LOCKSTEP_API void lockstep_plan_free(struct lockstep_plan *plan);
 /* What these return belongs to the plan, with all that it points at, until lockstep_plan_free. */
 LOCKSTEP_API const struct lockstep_plan_memory *
 lockstep_plan_memory(const struct lockstep_plan *plan);
+/* Bytes of it that are records of data sets in the memory of a card; in the total, too. */
+LOCKSTEP_API uint64_t lockstep_plan_device_data(const struct lockstep_plan *plan);
 LOCKSTEP_API size_t lockstep_plan_net_count(const struct lockstep_plan *plan);
 /* In a training net 0 is the train net, test nets follow. NULL where there is no net `index`. */
 LOCKSTEP_API const struct lockstep_plan_net *lockstep_plan_net(const struct lockstep_plan *plan,

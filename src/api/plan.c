@@ -60,8 +60,8 @@ static void show_memory(struct lockstep_plan *plan, const struct ls_forecast *fo
                                                  .total = ls_forecast_total(forecast),
                                                  .cache = forecast->cache,
                                                  .limit = limit,
-                                                 .sample_states = forecast->sample_states,
-                                                 .device_data = forecast->records};
+                                                 .sample_states = forecast->sample_states};
+    plan->device_data = forecast->records;
 }
 
 static int show_nets(struct lockstep_plan *plan, const struct ls_fit *fit, struct ls_error *error)
@@ -238,6 +238,11 @@ void lockstep_plan_free(struct lockstep_plan *plan)
     lockstep_model_free(plan->model);
     lockstep_solver_free(plan->solver);
     ls_free(plan);
+}
+
+uint64_t lockstep_plan_device_data(const struct lockstep_plan *plan)
+{
+    return plan->device_data;
 }
 
 const struct lockstep_plan_memory *lockstep_plan_memory(const struct lockstep_plan *plan)

@@ -15,6 +15,7 @@ struct lockstep_plan {
     struct ls_plan_net *nets;
     size_t net_count;
     struct lockstep_plan_memory memory;
+    uint64_t device_data;
     struct lockstep_plan_parameter *parameters; /* of a training */
     size_t parameter_count;
 };

@@ -70,11 +70,11 @@ static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net 
     ls_json_integer(json, "bf16_layers", (int64_t)net->bf16_layers);
     ls_json_integer(json, "any_processor", net->any_processor);
     ls_json_integer(json, "depends_on_onednn", onednn && net->library_layer_count > 0);
-    ls_json_integer(json, "depends_on_library", net->library_layer_count > 0);
     ls_json_open(json, "depends_through", '[');
     for (size_t i = 0; i < net->library_layer_count; i++)
         ls_json_string(json, NULL, net->library_layers[i]);
     ls_json_close(json, ']');
+    ls_json_integer(json, "depends_on_library", net->library_layer_count > 0);
     ls_json_open(json, "layers", '[');
     for (size_t i = 0; i < net->layer_count; i++)
         put_layer(json, &net->layers[i]);
@@ -86,7 +86,8 @@ static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net 
     ls_json_close(json, '}');
 }
 
-static void put_memory(struct ls_json_writer *json, const struct lockstep_plan_memory *memory)
+static void put_memory(struct ls_json_writer *json, const struct lockstep_plan_memory *memory,
+                       uint64_t device_data)
 {
     ls_json_open(json, "memory", '{');
     ls_json_integer(json, "workers", memory->workers);
@@ -101,7 +102,7 @@ static void put_memory(struct ls_json_writer *json, const struct lockstep_plan_m
     ls_json_bytes(json, "statistics", memory->statistics);
     ls_json_bytes(json, "sample_states", memory->sample_states);
     ls_json_bytes(json, "data", memory->data);
-    ls_json_bytes(json, "device_data", memory->device_data);
+    ls_json_bytes(json, "device_data", device_data);
     ls_json_bytes(json, "snapshot", memory->snapshot);
     ls_json_bytes(json, "code", memory->code);
     ls_json_bytes(json, "runtime", memory->runtime);
@@ -133,7 +134,7 @@ void ls_cli_put_plan_json(const struct lockstep_plan *plan, const struct ls_cli_
     const char *library = lockstep_plan_library(plan);
     const bool onednn = library != NULL && strstr(library, "oneDNN") != NULL;
     ls_json_open(&json, NULL, '{');
-    put_memory(&json, lockstep_plan_memory(plan));
+    put_memory(&json, lockstep_plan_memory(plan), lockstep_plan_device_data(plan));
     ls_json_open(&json, "nets", '[');
     for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)
         put_net(&json, lockstep_plan_net(plan, i), largest != NULL ? &largest[i] : NULL, onednn);

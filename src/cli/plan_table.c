@@ -304,7 +304,7 @@ static void put_total(const char *what, uint64_t bytes)
         printf("  %-*s %10s\n", room < 58 ? room : 58, what, ls_cli_format_size(bytes, text));
 }
 
-static void put_memory(const struct lockstep_plan_memory *memory)
+static void put_memory(const struct lockstep_plan_memory *memory, uint64_t device_data)
 {
     char line[96], each[LS_CLI_SIZE_ROOM];
     printf("Memory with %d worker%s\n", memory->workers, memory->workers == 1 ? "" : "s");
@@ -322,7 +322,7 @@ static void put_memory(const struct lockstep_plan_memory *memory)
     put_total("sync points and figures", memory->statistics);
     put_total("state per sample, for the next update", memory->sample_states);
     put_total("data decoded ahead", memory->data);
-    put_total("data sets in the device's memory", memory->device_data);
+    put_total("data sets in the device's memory", device_data);
     put_total("a snapshot while it is written", memory->snapshot);
     put_total("plans and code of kernels", memory->code);
     put_total("libraries and threads", memory->runtime);
@@ -378,7 +378,7 @@ void ls_cli_put_plan(const struct lockstep_plan *plan, const struct ls_cli_large
     for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)
         put_net(lockstep_plan_net(plan, i), lockstep_plan_library(plan));
     put_groups(plan);
-    put_memory(lockstep_plan_memory(plan));
+    put_memory(lockstep_plan_memory(plan), lockstep_plan_device_data(plan));
     if (largest != NULL)
         put_largest(plan, largest);
     for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)

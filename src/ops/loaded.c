@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/module.h"
 #include "base/text.h"
@@ -51,16 +51,26 @@ static int check_driver(struct ls_error *error)
     return 0;
 }
 
+/* A name without a slash is a file of this folder, not one that dlopen looks for; and to open a
+ * FIFO waits for ever. */
+static int find_named(const char *named, char path[PATH_MAX], struct ls_error *error)
+{
+    struct stat info;
+    if (realpath(named, path) == NULL || stat(path, &info) != 0)
+        return ls_fail(error, LOCKSTEP_RESOURCE, "LOCKSTEP_CUDA_MODULE", NULL,
+                       "there is no file '%s'", named);
+    if (!S_ISREG(info.st_mode))
+        return ls_fail(error, LOCKSTEP_RESOURCE, "LOCKSTEP_CUDA_MODULE",
+                       "give the path of liblockstep_cuda.so", "'%s' is no regular file", named);
+    return 0;
+}
+
 static int find(char path[PATH_MAX], struct ls_error *error)
 {
     const char *named = getenv("LOCKSTEP_CUDA_MODULE");
     if (named == NULL || named[0] == '\0')
         return ls_module_find(ls_loaded_device_name, path) ? check_driver(error) : no_module(error);
-    /* A name without a folder is looked for among the system's libraries by dlopen. */
-    snprintf(path, PATH_MAX, "%s%s", strchr(named, '/') != NULL ? "" : "./", named);
-    return ls_file_exists(path) ? 0
-                                : ls_fail(error, LOCKSTEP_RESOURCE, "LOCKSTEP_CUDA_MODULE", NULL,
-                                          "there is no file '%s'", named);
+    return find_named(named, path, error);
 }
 
 static int load(const struct ls_device **device, struct ls_error *error)

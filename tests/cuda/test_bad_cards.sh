@@ -48,6 +48,14 @@ if [ ! -e /usr/local/lib/lockstep/liblockstep_cuda.so ]; then
     LOCKSTEP_CUDA_MODULE='' ./lockstep --version >out
     says out "cuda=none"
 fi
+mkfifo fifo # nothing is opened that could wait for ever
+for path in fifo "$folder" /dev/zero; do
+    LOCKSTEP_CUDA_MODULE=$path run 7 train --solver solver.prototxt --gpu 0
+    says err "'$path' is no regular file"
+done
+# A name without a slash is that of a file here, not one that the loader looks for elsewhere.
+cp "$LOCKSTEP_CUDA_MODULE" here.so
+LOCKSTEP_CUDA_MODULE=here.so run 0 plan --solver solver.prototxt --gpu 0
 echo "no object" >text.so
 LOCKSTEP_CUDA_MODULE=$folder/text.so run 7 train --solver solver.prototxt --gpu 0
 says err "the device for NVIDIA's cards cannot be loaded"

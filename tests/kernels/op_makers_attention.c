@@ -111,7 +111,7 @@ static void put_no_extras(struct op_scene *scene)
 void make_attention(struct op_scene *scene)
 {
     draw_attributes(scene);
-    const bool cached = scene->op.kind == LS_OP_ATTENTION &&
+    const bool cached = !scene->usual && scene->op.kind == LS_OP_ATTENTION &&
                         scene->op.attr.attention.queries == scene->op.attr.attention.keys &&
                         sometimes(scene);
     const struct ls_attention_attr *attr = &scene->op.attr.attention;

@@ -10,7 +10,7 @@ static void put_labels(struct op_scene *scene, struct ls_shape shape, int64_t cl
 {
     static const float none[] = {0.5F, -1, 1e9F};
     float *label = scene_labels(scene, shape, 0, (int)classes - 1);
-    if (scene->round % 6 == 5)
+    if (scene->round % 6 == 5 && !scene->usual)
         label[scene_draw(scene, 0, ls_shape_size(&shape) - 1)] = none[scene_draw(scene, 0, 2)];
 }
 

@@ -27,6 +27,7 @@ enum { SCENE_VALUES = 16, SCENE_RECORD = 4096, SCENE_LISTS = 3600, SCENE_PARTS =
 struct op_scene {
     uint64_t round; /* what is random follows from it */
     uint64_t drawn;
+    bool usual; /* what formulas and slopes are for: labels name classes, attention has no cache */
     struct ls_op op;
     struct ls_value value[SCENE_VALUES];
     struct ls_value *in[SCENE_VALUES], *out[SCENE_VALUES];

@@ -81,6 +81,12 @@ void lockstep_plan_free(struct lockstep_plan *plan)
     fake_unmake(plan);
 }
 
+uint64_t lockstep_plan_device_data(const struct lockstep_plan *plan)
+{
+    (void)plan;
+    return 0;
+}
+
 const struct lockstep_plan_memory *lockstep_plan_memory(const struct lockstep_plan *plan)
 {
     static const struct lockstep_plan_memory memory = {

@@ -115,6 +115,7 @@ static bool make_scene(struct op_scene *scene, uint64_t round)
 {
     *scene = (struct op_scene){.round = round};
     scene->op.kind = LS_OP_ATTENTION;
+    scene->usual = true;
     op_makers[LS_OP_ATTENTION](scene);
     return !scene->op.attr.attention.bf16;
 }
@@ -277,6 +278,7 @@ static void a_cache_changes_no_bit(void **state)
         struct op_scene scene = {.round = round};
         struct op_result whole;
         scene.op.kind = LS_OP_ATTENTION;
+        scene.usual = true;
         op_makers[LS_OP_ATTENTION](&scene);
         const int64_t places = scene.op.attr.attention.queries;
         for (int d = 0; d < 2 && is_text(&scene); d++) {
@@ -330,6 +332,7 @@ static float *outputs_with(const char *isa, enum ls_op_kind kind, uint64_t round
     float *all = ls_alloc(1 << 20, sizeof *all);
     *count = 0;
     scene.op.kind = kind;
+    scene.usual = true;
     op_makers[kind](&scene);
     assert_int_equal(ls_cpu_isa_select(isa, NULL), 0);
     scene_run(&scene, ls_device_default(), &ls_layout_plain, &result);

@@ -214,6 +214,7 @@ static int64_t check_round(const struct pair *pair, uint64_t round)
     float dy[ELEMENTS_MAX];
     int64_t compared = 0;
     scene.op.kind = pair->kind;
+    scene.usual = true;
     op_makers[pair->kind](&scene);
     if (is_suited(&scene) &&
         (scene.op.outputs == 0 || ls_shape_size(&scene.out[0]->shape) <= ELEMENTS_MAX)) {

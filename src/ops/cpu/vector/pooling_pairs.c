@@ -106,9 +106,11 @@ static inline REGISTER mixed_high(REGISTER a, REGISTER b)
 static inline void challenge(REGISTER value, PLACES_REGISTER place, REGISTER *best,
                              PLACES_REGISTER *at)
 {
-    const REGISTER wins = _mm256_cmp_ps(value, *best, _CMP_GT_OQ);
-    *best = _mm256_blendv_ps(*best, value, wins);
-    *at = _mm256_blendv_epi8(*at, place, _mm256_castps_si256(wins));
+    /* Bytes are chosen: of floats a compiler makes VMAXPS, which loses denormal numbers. */
+    const __m256i wins = _mm256_castps_si256(_mm256_cmp_ps(value, *best, _CMP_GT_OQ));
+    *best = _mm256_castsi256_ps(
+        _mm256_blendv_epi8(_mm256_castps_si256(*best), _mm256_castps_si256(value), wins));
+    *at = _mm256_blendv_epi8(*at, place, wins);
 }
 
 static inline REGISTER where(PLACES_REGISTER at, PLACES_REGISTER place, REGISTER value)
