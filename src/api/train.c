@@ -306,17 +306,21 @@ static int join(const struct creation *creation, const struct lockstep_train_opt
     return status;
 }
 
-/* Ranks that have one card share what is left of its memory. (Each asks before it takes any.) */
-static int share_card(const struct creation *creation, int rank, uint64_t *memory,
-                      struct ls_error *error)
+/* Ranks of one process share its memory; with cards, those that have one card share what may be
+ * taken of it, and what is left there. (Each asks before it takes any.) */
+static int share_memory(const struct creation *creation, int rank, uint64_t *memory,
+                        struct ls_error *error)
 {
     const struct ls_device *device;
+    const int ranks = ls_rank_threads_size(creation->trainer->threads);
     size_t left;
     uint64_t sharers = 0;
-    for (int r = 0; r < ls_rank_threads_size(creation->trainer->threads); r++)
-        sharers += creation->cards != NULL && creation->cards[r] == creation->cards[rank];
+    for (int r = 0; r < ranks; r++)
+        sharers += creation->cards == NULL || creation->cards[r] == creation->cards[rank];
+    if (*memory > 0) /* 0 is no limit */
+        *memory = *memory / sharers > 0 ? *memory / sharers : 1;
     LS_TRY(ls_device_find(creation->options->device, &device, error));
-    if (sharers < 2 || device->memory->left == NULL)
+    if (creation->cards == NULL || sharers < 2 || device->memory->left == NULL)
         return 0;
     LS_TRY(device->memory->left(&left, error));
     if (*memory == 0 || left / sharers < *memory)
@@ -324,7 +328,7 @@ static int share_card(const struct creation *creation, int rank, uint64_t *memor
     return 0;
 }
 
-/* Ranks of one process share what it may take. Only rank 0 is asked and told anything. */
+/* Only rank 0 is asked and told anything. */
 static int join_rank(void *user, int rank, struct ls_error *error)
 {
     const struct creation *creation = user;
@@ -334,8 +338,7 @@ static int join_rank(void *user, int rank, struct ls_error *error)
     if (trainer->threads != NULL)
         comm = ls_rank_threads_comm(trainer->threads, rank);
     LS_ASSERT(comm != NULL);
-    mine.memory /= (uint64_t)ls_rank_threads_size(trainer->threads);
-    LS_TRY(share_card(creation, rank, &mine.memory, error));
+    LS_TRY(share_memory(creation, rank, &mine.memory, error));
     if (rank > 0)
         mine.callbacks = (struct lockstep_callbacks){.user = NULL};
     return join(creation, &mine, comm, &trainer->ranks[rank], error);

@@ -20,6 +20,12 @@ done
 run 0 train --solver solver.prototxt --device cuda:1 --snapshot-prefix other --overwrite
 cmp one_iter_6.safetensors other_iter_6.safetensors || fail "--device cuda:1 gives other bits"
 
+# --memory is of each card; ranks that have one share it.
+run 0 train --solver solver.prototxt --gpu 0,1 --memory 1000KiB --snapshot-prefix other --overwrite
+cmp one_iter_6.safetensors other_iter_6.safetensors || fail "a limit on memory gives other bits"
+run 7 train --solver solver.prototxt --gpu 0,0 --memory 1000KiB --snapshot-prefix other --overwrite
+run 7 train --solver solver.prototxt --gpu 0,0 --memory 1 --snapshot-prefix other --overwrite
+
 # A training goes on on other cards, and the line that says how names them.
 run 0 train --solver solver.prototxt --gpu 0,1 --snapshot-prefix half --iterations 3
 says out "--device cuda:0,1"
