@@ -41,12 +41,20 @@ int ls_engine_create(const struct ls_device *device, struct ls_comm *comm, int w
     return status;
 }
 
+void ls_engine_end_exchanges(struct ls_engine *engine)
+{
+    if (engine == NULL)
+        return;
+    ls_reducer_free(engine->reducer);
+    engine->reducer = NULL;
+}
+
 void ls_engine_free(struct ls_engine *engine)
 {
     if (engine == NULL)
         return;
     ls_work_queue_free(engine->work_queue);
-    ls_reducer_free(engine->reducer);
+    ls_engine_end_exchanges(engine);
     ls_pages_end(engine->pages);
     ls_optimizer_free(engine->optimizer);
     ls_norms_free(engine, engine->norms);

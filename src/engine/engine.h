@@ -62,6 +62,9 @@ struct ls_engine {
 /* Starts a pool of workers. `comm` outlives the engine. */
 int ls_engine_create(const struct ls_device *device, struct ls_comm *comm, int workers,
                      struct ls_engine **engine, struct ls_error *error);
+/* Gives up what is exchanged with other ranks, of which one may be lost. Before memory of the
+ * device is freed: cards wait for their work then, which may wait for that rank for ever. */
+void ls_engine_end_exchanges(struct ls_engine *engine);
 void ls_engine_free(struct ls_engine *engine);
 /* Makes the engine's store (see ls_store_create), and its reducer. */
 int ls_engine_create_store(struct ls_engine *engine, struct ls_parameter_set *set,

@@ -175,6 +175,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
     /* It may name a layer, which goes. */
     ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
     ls_snapshots_free(trainer->snapshots);
+    ls_engine_end_exchanges(trainer->engine);
     ls_data_end(trainer);
     ls_statistics_free(trainer->statistics);
     ls_blobs_free(trainer->blobs);
