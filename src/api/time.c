@@ -8,6 +8,7 @@
 #include "api/options.h"
 #include "base/memory.h"
 #include "base/probe.h"
+#include "ops/devices.h"
 #include "solver/timing.h"
 #include "solver/tune.h"
 
@@ -60,6 +61,9 @@ int lockstep_time(const struct lockstep_solver *solver, const struct lockstep_ti
     mine.device = ls_api_solver_device(solver, mine.device, name);
     LS_TRY(ls_api_select(mine.device, mine.isa, inner));
     LS_TRY(ls_api_use_card(mine.device, "a timing", &card, inner));
+    const struct ls_device *device;
+    LS_TRY(ls_device_find(mine.device, &device, inner));
+    mine.workers = ls_api_workers(device, mine.workers);
     struct lockstep_timing *timing = ls_alloc(1, sizeof *timing);
     if (timing == NULL)
         return ls_fail_memory(inner, "a timing");

@@ -52,6 +52,7 @@ cp out on_card_1
 run 0 test --model net.prototxt --weights one_iter_6.safetensors --gpu 0
 cmp out on_card_1 || fail "two cards give other figures"
 run 0 time --solver solver.prototxt --gpu 2 --iterations 2
+says out "with 1 worker," # as a training on a card
 says out "conv"
 run 0 plan --solver solver.prototxt --gpu 0
 says out "lockstep:cuda"
