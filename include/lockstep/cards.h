@@ -29,6 +29,9 @@ struct lockstep_cards;
 /* LOCKSTEP_RESOURCE where there is no module, no driver that is new enough, or no card. */
 LOCKSTEP_API int lockstep_cards_find(struct lockstep_cards **cards, struct lockstep_error *error);
 LOCKSTEP_API void lockstep_cards_free(struct lockstep_cards *cards);
+/* Fails where a list, as "0,1" or "all", is none, or names a card that is not there. */
+LOCKSTEP_API int lockstep_cards_check(const struct lockstep_cards *cards, const char *list,
+                                      struct lockstep_error *error);
 LOCKSTEP_API size_t lockstep_cards_count(const struct lockstep_cards *cards);
 /* NULL where there is no card `index`. */
 LOCKSTEP_API const struct lockstep_card *lockstep_cards_get(const struct lockstep_cards *cards,

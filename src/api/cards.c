@@ -191,6 +191,15 @@ void lockstep_cards_free(struct lockstep_cards *cards)
     ls_free(cards);
 }
 
+int lockstep_cards_check(const struct lockstep_cards *cards, const char *list,
+                         struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    struct ls_api_cards read = {.count = 0};
+    LS_TRY(ls_api_require(list, "list", inner));
+    return read_list(list, (int)cards->count, &read, inner);
+}
+
 size_t lockstep_cards_count(const struct lockstep_cards *cards)
 {
     return cards->count;

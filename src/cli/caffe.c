@@ -323,11 +323,16 @@ static int query(const struct ls_caffe_flags *flags, const struct ls_glog *log)
     const char *gpu = flags->gpu != NULL ? flags->gpu : "all";
     ls_glog_put(log, LS_GLOG_INFO, "caffe.cpp:138", "Querying GPUs %s, and the CPU", gpu);
     ls_cli_describe_machine(put_device_line, user);
-    if (ls_cli_describe_cards(gpu, put_device_line, user, error) != 0)
+    int status = ls_cli_describe_cards(gpu, put_device_line, user, error);
+    if (status == LOCKSTEP_USAGE) {
+        ls_caffe_report(log, status, error);
+    } else if (status != 0) {
         ls_glog_put(log, LS_GLOG_INFO, "common.cpp:199", "No card: %s",
                     error != NULL ? lockstep_error_text(error) : "no memory");
+        status = 0; /* Where there is no card, -gpu stands for the CPU. */
+    }
     lockstep_error_free(error);
-    return 0;
+    return status;
 }
 
 /* ---- The program ----------------------------------------------------------------------------- */

@@ -7,7 +7,8 @@
 
 #include "lockstep/lockstep.h"
 
-/* The cards of a list (NULL: all), line by line. The library's failure where there is none. */
+/* The cards of a list (NULL: all), line by line. Fails as the library does where there is none, or
+ * where one of the list is missing. */
 int ls_cli_describe_cards(const char *gpu, void (*put)(void *user, const char *line), void *user,
                           struct lockstep_error *error);
 /* Whether a list, as "0,1" or "all" (NULL: the same), names a card. */

@@ -37,11 +37,25 @@ static void put_card(void (*put)(void *user, const char *line), void *user, size
 #undef LINE
 }
 
+/* The cards that are there, where all that a list (NULL: all) names are among them. */
+static int find(const char *gpu, struct lockstep_cards **cards, struct lockstep_error *error)
+{
+    int status = lockstep_cards_find(cards, error);
+    if (status != 0 || gpu == NULL)
+        return status;
+    status = lockstep_cards_check(*cards, gpu, error);
+    if (status != 0) {
+        lockstep_cards_free(*cards);
+        *cards = NULL;
+    }
+    return status;
+}
+
 int ls_cli_describe_cards(const char *gpu, void (*put)(void *user, const char *line), void *user,
                           struct lockstep_error *error)
 {
     struct lockstep_cards *cards;
-    int status = lockstep_cards_find(&cards, error);
+    const int status = find(gpu, &cards, error);
     if (status != 0)
         return status;
     for (size_t i = 0; i < lockstep_cards_count(cards); i++)
@@ -153,7 +167,7 @@ static void put_line(void *user, const char *line)
 static int run_json(const struct values *values, struct lockstep_error *error)
 {
     struct lockstep_cards *cards;
-    int status = lockstep_cards_find(&cards, error);
+    int status = find(values->gpu, &cards, error);
     if (status == 0 || values->gpu == NULL)
         put_json(values->gpu, cards, error);
     else

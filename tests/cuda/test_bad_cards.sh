@@ -15,6 +15,21 @@ for list in 2 0,7 99999999999 99999999999999999999999; do
     run 2 train --solver solver.prototxt --gpu "$list"
     says err "there is no card ${list#0,}. hint: there are 2, 0 to 1"
 done
+for options in '' --json; do
+    for list in 0,,1 '0,' '0,,' -1 x 0x1 alle; do
+        run 2 device_query --gpu="$list" ${options:+"$options"}
+        says err "'$list' is no list of cards"
+    done
+    for list in 9 0,9 99999999999999999999999; do
+        run 2 device_query --gpu "$list" ${options:+"$options"}
+        says err "there is no card ${list#0,}. hint: there are 2, 0 to 1"
+        [ ! -s out ] || fail "cards are shown, and one of the list is missing"
+    done
+done
+run 2 caffe device_query -gpu 9
+says err "there is no card 9"
+run 2 caffe device_query -gpu x
+says err "'x' is no list of cards"
 run 2 train --solver solver.prototxt --gpu "$(printf '0,%.0s' {1..64})0"
 says err "at most 64 cards"
 run 2 train --solver solver.prototxt --gpu "$(printf '0,%.0s' {1..999})0"

@@ -12,6 +12,13 @@ void lockstep_cards_free(struct lockstep_cards *cards)
     (void)cards;
 }
 
+int lockstep_cards_check(const struct lockstep_cards *cards, const char *list,
+                         struct lockstep_error *error)
+{
+    (void)cards, (void)list;
+    return fake_answer(LOCKSTEP_RESOURCE, error);
+}
+
 size_t lockstep_cards_count(const struct lockstep_cards *cards)
 {
     (void)cards;
