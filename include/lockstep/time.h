@@ -71,7 +71,8 @@ struct lockstep_time_total {
     double merging;  /* partial results of sync points, across micro-batches */
     double serial;   /* one worker works alone, the others wait */
     double overhead; /* all else within the workers' tasks: norms of gradients, taking work */
-    struct lockstep_probe before, after; /* of as many cores as there are workers */
+    struct lockstep_probe before, after; /* of as many cores as there are workers. 0 cores: a card
+                                            computed, and what it could do is not measured */
 };
 
 struct lockstep_timing;

@@ -14,10 +14,15 @@ enum { NAME = 22, TYPE = 16, KIND = 17 };
 static const char *const kinds[LOCKSTEP_TIME_KINDS] = {
     "forward", "forward again", "backward data", "backward weights", "reduction", "update"};
 
-/* What the machine can do, from both probes. */
+/* What the machine can do, from both probes; 0 where a card computed. */
 struct limit {
     double flops, bytes;
 };
+
+static bool is_measured(const struct lockstep_time_total *total)
+{
+    return total->before.cores > 0;
+}
 
 static struct limit limit_of(const struct lockstep_time_total *total)
 {
@@ -50,12 +55,27 @@ static void put_rate(double amount, double seconds, double limit)
         printf(" %9s %8s", "-", "-");
 }
 
+/* Without a limit. */
+static void put_rate_alone(double amount, double seconds)
+{
+    if (amount > 0 && seconds >= least_seconds)
+        printf(" %9.1f", amount / seconds * 1e-9);
+    else
+        printf(" %9s", "-");
+}
+
+/* `limit` is NULL where none is measured. */
 static void put_part(const char *kind, const struct lockstep_time_part *part, double seconds,
                      const struct limit *limit)
 {
     printf("%-*s %10.3f %5.1f %%", KIND, kind, part->seconds * 1e3, 100 * part->seconds / seconds);
-    put_rate(part->flops, part->seconds, limit->flops);
-    put_rate(part->bytes, part->seconds, limit->bytes);
+    if (limit != NULL) {
+        put_rate(part->flops, part->seconds, limit->flops);
+        put_rate(part->bytes, part->seconds, limit->bytes);
+    } else {
+        put_rate_alone(part->flops, part->seconds);
+        put_rate_alone(part->bytes, part->seconds);
+    }
     putchar('\n');
 }
 
@@ -78,10 +98,13 @@ static void put_layer(const struct lockstep_time_layer *layer, double seconds,
     puts("no steps of its own");
 }
 
-static void put_heading(void)
+static void put_heading(bool measured)
 {
-    printf("%-*s %-*s %-*s %10s %7s %9s %8s %9s %8s\n", NAME, "layer", TYPE, "type", KIND, "part",
-           "ms", "of all", "GFLOP/s", "of peak", "GB/s", "of peak");
+    printf("%-*s %-*s %-*s %10s %7s", NAME, "layer", TYPE, "type", KIND, "part", "ms", "of all");
+    if (measured)
+        printf(" %9s %8s %9s %8s\n", "GFLOP/s", "of peak", "GB/s", "of peak");
+    else
+        printf(" %9s %9s\n", "GFLOP/s", "GB/s");
 }
 
 static void put_rest(const char *what, double seconds, double all)
@@ -114,6 +137,8 @@ static void put_sums(const struct lockstep_time_total *total,
     ls_cli_put_name("an iteration", NAME);
     ls_cli_put_name("", TYPE);
     put_part("", &step, total->seconds, limit);
+    if (limit == NULL)
+        return;
     printf("\nThe step reaches %.1f %% of the limit: the multiply-adds that this machine can do in "
            "the\ntime, against those that the definition asks for (a convolution counts as direct, "
            "so that\nWinograd's can pass 100 %%). GB/s are what steps read and write: what lies in "
@@ -124,6 +149,13 @@ static void put_sums(const struct lockstep_time_total *total,
 static bool differ(double a, double b)
 {
     return a < 0.9 * b || b < 0.9 * a;
+}
+
+static void put_card(const struct lockstep_time_total *total)
+{
+    puts("What the card itself can do is not measured: its speeds stand without a peak");
+    if (total->slowest > 1.5 * total->median)
+        puts("The iterations differ much: measure again");
 }
 
 static void put_machine(const struct lockstep_time_total *total)
@@ -150,12 +182,15 @@ void ls_cli_put_time(const struct lockstep_timing *timing)
            total->micro_batch, total->seconds * 1e3, total->median * 1e3, total->fastest * 1e3,
            total->slowest * 1e3,
            (double)total->samples / (double)total->iterations / total->seconds);
-    put_machine(total);
+    if (is_measured(total))
+        put_machine(total);
+    else
+        put_card(total);
     puts("Times are those of an iteration, of all workers divided by their number: they add up\n");
-    put_heading();
+    put_heading(is_measured(total));
     for (size_t i = 0; i < count; i++)
-        put_layer(&layers[i], total->seconds, &limit);
-    put_sums(total, layers, count, &limit);
+        put_layer(&layers[i], total->seconds, is_measured(total) ? &limit : NULL);
+    put_sums(total, layers, count, is_measured(total) ? &limit : NULL);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -199,6 +234,8 @@ static void put_json_total(struct ls_json_writer *json, const struct lockstep_ti
     ls_json_number(json, "merging_ms", total->merging * 1e3);
     ls_json_number(json, "serial_ms", total->serial * 1e3);
     ls_json_number(json, "overhead_ms", total->overhead * 1e3);
+    if (!is_measured(total))
+        return;
     put_json_probe(json, "machine_before", &total->before);
     put_json_probe(json, "machine_after", &total->after);
 }
@@ -225,8 +262,9 @@ void ls_cli_put_time_json(const struct lockstep_timing *timing)
         ls_json_close(&json, '}');
     }
     ls_json_close(&json, ']');
-    ls_json_number(&json, "share_of_peak",
-                   limit.flops > 0 ? flops / total->seconds / limit.flops : 0);
+    if (is_measured(total))
+        ls_json_number(&json, "share_of_peak",
+                       limit.flops > 0 ? flops / total->seconds / limit.flops : 0);
     ls_json_close(&json, '}');
     putchar('\n');
 }

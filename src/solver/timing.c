@@ -328,6 +328,8 @@ static int measure(struct timer *timer, struct ls_error *error)
 static int probe(const struct timer *timer, struct lockstep_probe *out, struct ls_error *error)
 {
     struct ls_probe probe;
+    if (!timer->trainer->device->memory->host_memory) /* what cores can do says nothing of a card */
+        return 0;
     LS_TRY(ls_probe(timer->trainer->workers, &probe, error));
     *out = (struct lockstep_probe){probe.cores, probe.flops, probe.bytes};
     return 0;

@@ -54,6 +54,13 @@ cmp out on_card_1 || fail "two cards give other figures"
 run 0 time --solver solver.prototxt --gpu 2 --iterations 2
 says out "with 1 worker," # as a training on a card
 says out "conv"
+says out "What the card itself can do is not measured"
+! grep -qE "core|of peak|of the limit|Winograd" out || fail "a card is compared with the processor"
+run 0 time --solver solver.prototxt --gpu 2 --iterations 2 --json
+says out '"flops"'
+! grep -qE "machine_before|share_of_peak" out || fail "a card is compared with the processor (JSON)"
+run 0 time --solver solver.prototxt --device cpu --iterations 2 --json
+says out '"share_of_peak"'
 run 0 plan --solver solver.prototxt --gpu 0
 says out "lockstep:cuda"
 run 0 plan --solver solver.prototxt --gpu 0 --memory 100MiB
