@@ -289,6 +289,21 @@ struct creation {
     const int *cards;                 /* by rank, or NULL */
 };
 
+/* For what rank 0 says: the cards of all ranks. */
+static int note_cards(const struct creation *creation, struct ls_trainer *rank,
+                      struct ls_error *error)
+{
+    const struct ls_rank_threads *threads = creation->trainer->threads;
+    if (threads == NULL || creation->cards == NULL)
+        return 0;
+    const size_t count = (size_t)ls_rank_threads_size(threads);
+    rank->cards = ls_alloc(count, sizeof *rank->cards);
+    if (rank->cards == NULL)
+        return ls_fail_memory(error, "a list of cards");
+    memcpy(rank->cards, creation->cards, count * sizeof *rank->cards);
+    return 0;
+}
+
 /* One rank of it: `options` are its own. */
 static int join(const struct creation *creation, const struct lockstep_train_options *options,
                 struct ls_comm *comm, struct ls_trainer **rank, struct ls_error *error)
@@ -301,8 +316,10 @@ static int join(const struct creation *creation, const struct lockstep_train_opt
         status = ls_trainer_join(creation->solver->definition, options, comm, rank, error);
     if (status == 0) {
         (*rank)->numerics.isa_taken = isa_taken;
-        status = start(*rank, options, error);
+        status = note_cards(creation, *rank, error);
     }
+    if (status == 0)
+        status = start(*rank, options, error);
     return status;
 }
 

@@ -521,6 +521,30 @@ static int report_ignored(struct ls_trainer *trainer, struct ls_error *error)
     return 0;
 }
 
+/* The cards of ranks that are threads of this process. `name` is that of rank 0's. */
+static int report_cards(struct ls_trainer *trainer, const char *name, struct ls_error *error)
+{
+    const struct ls_device_cards *cards = trainer->device->cards;
+    struct ls_text list = {0};
+    bool same = true;
+    for (int rank = 0; rank < trainer->comm->size; rank++) {
+        struct ls_card_facts facts;
+        const int status = cards->describe(trainer->cards[rank], &facts, error);
+        if (status != 0) {
+            ls_text_free(&list);
+            return status;
+        }
+        same = same && strcmp(facts.name, name) == 0;
+        ls_text_format(&list, "%s%d", rank > 0 ? "," : "", trainer->cards[rank]);
+    }
+    if (!list.failed)
+        SAY("Computing on cards %s (%s%s); %s", list.data, name, same ? "" : " and others",
+            cards->tested);
+    const int status = list.failed ? ls_fail_memory(error, "a list of cards") : 0;
+    ls_text_free(&list);
+    return status;
+}
+
 /* What has not run on a card is called that. */
 static int report_card(struct ls_trainer *trainer, struct ls_error *error)
 {
@@ -528,6 +552,8 @@ static int report_card(struct ls_trainer *trainer, struct ls_error *error)
     const struct ls_device_cards *cards = trainer->device->cards;
     const int card = ls_thread_card() > 0 ? ls_thread_card() : 0;
     LS_TRY(cards->describe(card, &facts, error));
+    if (trainer->cards != NULL)
+        return report_cards(trainer, facts.name, error);
     SAY("Computing on card %d (%s)%s; %s", card, facts.name,
         trainer->comm->size > 1 ? " and those of the other ranks" : "", cards->tested);
     return 0;

@@ -197,6 +197,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_free(trainer->figures.losses);
     ls_free(trainer->answers);
     ls_free(trainer->prefix);
+    ls_free(trainer->cards);
     ls_free(trainer->course);
     ls_free(trainer->numerics.environment);
     ls_free(trainer->numerics.history);

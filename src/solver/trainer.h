@@ -123,6 +123,7 @@ struct ls_trainer {
     const struct ls_device *device;
     struct ls_comm *comm;  /* the ranks of the job, the caller's or `alone` */
     struct ls_comm *alone; /* of a process by itself; else NULL */
+    int *cards;            /* by rank, where the ranks are threads with cards; else NULL */
     struct ls_numerics numerics;
     int workers;
     int64_t micro_batch;              /* as the nets are asked for; 0: the rule */

@@ -10,6 +10,9 @@ export LOCKSTEP_FAKE_CARDS=3
 run 0 train --solver solver.prototxt --gpu 0 --snapshot-prefix one
 weights=$(grep -o 'Hash of the weights: [0-9a-f]*' out)
 head -n 1 out | grep -qF "Computing on card 0 (Fake card); $never" || fail "the first line"
+run 0 train --solver solver.prototxt --gpu 2,0 --iterations 1 --snapshot-prefix several
+head -n 1 out | grep -qF "Computing on cards 2,0 (Fake card); $never" || fail "the first line with several cards"
+rm -f several_*
 seed=1
 for list in 2 0,1 0,0 all; do
     LOCKSTEP_FAKE_SEED=$((seed++)) run 0 train --solver solver.prototxt --gpu "$list" \
