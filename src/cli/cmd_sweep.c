@@ -230,7 +230,7 @@ static void say_how_to_go_on(const struct ls_sweep *sweep)
     ls_cli_put_option(stdout, "--weights", values->weights);
     ls_cli_put_option(stdout, "--map", values->map);
     ls_cli_put_option(stdout, "--isa", values->isa);
-    ls_cli_put_option(stdout, "--device", values->device);
+    ls_cli_put_device(stdout, values->device);
     ls_cli_put_option(stdout, "--output", values->output);
     putchar('\n');
 }

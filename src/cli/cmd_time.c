@@ -91,7 +91,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_DUMMY_OPTIONS(struct values, dummy),
     LS_CLI_JSON(struct values, json),
     LS_CLI_ISA(struct values, isa),
-    LS_CLI_DEVICE(struct values, device),
+    LS_CLI_DEVICE_ONE(struct values, device),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_time = {

@@ -184,7 +184,7 @@ static void put_resume(FILE *line, const struct values *values, int ranks, const
     ls_cli_put_option(line, "--tensorboard", values->tensorboard);
     ls_cli_put_option(line, "--metrics", values->metrics);
     ls_cli_put_option(line, "--isa", values->isa);
-    ls_cli_put_option(line, "--device", values->device);
+    ls_cli_put_device(line, values->device);
     if (values->timeout != DEFAULT_TIMEOUT)
         fprintf(line, " --timeout %" PRId64, values->timeout);
     ls_cli_put_option(line, "--balance", values->balance);

@@ -229,7 +229,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_SET(struct values, set),
     LS_CLI_JSON(struct values, json),
     LS_CLI_ISA(struct values, isa),
-    LS_CLI_DEVICE(struct values, device),
+    LS_CLI_DEVICE_ONE(struct values, device),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_tune = {

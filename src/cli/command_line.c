@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/command_line.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "cli/commands.h"
@@ -24,6 +25,13 @@ void ls_cli_put_option(FILE *line, const char *option, const char *value)
         return;
     ls_cli_put_word(line, option);
     ls_cli_put_word(line, value);
+}
+
+void ls_cli_put_device(FILE *line, const char *device)
+{
+    static const char cards[] = "cuda:";
+    const bool gpu = device != NULL && strncmp(device, cards, sizeof cards - 1) == 0;
+    ls_cli_put_option(line, gpu ? "--gpu" : "--device", gpu ? device + sizeof cards - 1 : device);
 }
 
 void ls_cli_put_each(FILE *line, const char *option, const struct ls_cli_list *values)

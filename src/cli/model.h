@@ -44,7 +44,7 @@ struct ls_cli_model_values {
                    "the net's level, for its include and exclude rules; default: 0"),              \
         LS_CLI_ROW(LS_CLI_LIST, "stage", "NAME", type, member.stages, 0,                           \
                    "a stage for these rules; may be given several times"),                         \
-        LS_CLI_ISA(type, member.isa), LS_CLI_DEVICE(type, member.device)
+        LS_CLI_ISA(type, member.isa), LS_CLI_DEVICE_ONE(type, member.device)
 
 /* Loads the model for the command of that name. Messages go to stderr. */
 int ls_cli_load_model(const char *command, const struct ls_cli_model_values *values,

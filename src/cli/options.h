@@ -77,6 +77,11 @@ struct ls_cli_option {
         LS_CLI_ROW(LS_CLI_CARDS, "gpu", "LIST", type, member, 0,                                   \
                    "compute on NVIDIA's cards of these numbers: 0 or 0,1 or all; a training\n"     \
                    "has a rank for each, and 0,0 are two on one card (docs/gpu.md)")
+/* The same where one card computes. */
+#define LS_CLI_DEVICE_ONE(type, member)                                                            \
+    LS_CLI_DEVICE_ALONE(type, member),                                                             \
+        LS_CLI_ROW(LS_CLI_CARDS, "gpu", "N", type, member, 0,                                      \
+                   "compute on NVIDIA's card of this number: 0, say (docs/gpu.md)")
 #define LS_CLI_MAP(type, member)                                                                   \
     LS_CLI_CHOICE("map", "MAP", type, member, "gpt2 bert vit torchvision FILE",                    \
                   "names of weights of another program: gpt2, bert, vit, torchvision, or\n"        \

@@ -110,7 +110,7 @@ void ls_sweep_put_train(FILE *line, const struct ls_sweep *sweep, const struct l
     ls_cli_put_option(line, "--weights", values->weights);
     ls_cli_put_option(line, "--map", values->map);
     ls_cli_put_option(line, "--isa", values->isa);
-    ls_cli_put_option(line, "--device", values->device);
+    ls_cli_put_device(line, values->device);
 }
 
 /* ---- sweep.json ------------------------------------------------------------------------------ */

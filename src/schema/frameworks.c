@@ -121,7 +121,8 @@ static const struct {
     {"warmup_steps", "warmup_iter"},
 };
 
-#define FOLLOWS "leave it out: the shape of the bottom says it"
+#define FOLLOWS  "leave it out: the shape of the bottom says it"
+#define OF_LAYER "it belongs to the layer: layer { precision: BF16 }, say"
 #define MASK                                                                                       \
     "a mask is a further bottom, and extra says what it is: extra: KEY_MASK for [samples, keys]"
 
@@ -135,7 +136,9 @@ static const struct {
     {"AttentionParameter", "key_padding_mask", MASK},
     {"AttentionParameter", "mask", MASK},
     {"ConvolutionParameter", "in_channels", FOLLOWS},
+    {"ConvolutionParameter", "precision", OF_LAYER},
     {"InnerProductParameter", "in_features", FOLLOWS},
+    {"InnerProductParameter", "precision", OF_LAYER},
     {"LayerNormParameter", "normalized_shape", "axis: -1 takes the last axis"},
     {"SolverParameter", "allow_tf32", "precision: TF32"},
     {"SolverParameter", "bf16", "precision: BF16"},

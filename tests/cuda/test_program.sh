@@ -31,7 +31,7 @@ run 7 train --solver solver.prototxt --gpu 0,0 --memory 1 --snapshot-prefix othe
 
 # A training goes on on other cards, and the line that says how names them.
 run 0 train --solver solver.prototxt --gpu 0,1 --snapshot-prefix half --iterations 3
-says out "--device cuda:0,1"
+says out "--gpu 0,1"
 run 0 train --solver solver.prototxt --gpu 2 --snapshot-prefix half --resume auto
 cmp one_iter_6.safetensors half_iter_6.safetensors || fail "a resume on another card gives other bits"
 # The snapshot names the device: the CPU's bits are others.
