@@ -82,8 +82,9 @@ struct lockstep_plan_net {
     uint64_t stashed;       /* bytes that each micro-batch of a batch keeps across sync points */
     uint64_t scratch;       /* bytes of the largest step */
     double recomputed_part; /* work of recomputations as a part of all other */
-    /* Layers with steps that a library computes (oneDNN; cuDNN, cuBLASLt), in order. Where there are none, the bits are the same
-     * on all processors for which the same kernels are chosen, and with every oneDNN. */
+    /* Layers with steps that a library computes (oneDNN; cuDNN, cuBLASLt), in order. Where there
+     * are none, the bits are the same on all processors for which the same kernels are chosen, and
+     * with every oneDNN. */
     const char *const *library_layers;
     size_t library_layer_count;
     /* Layers that round in one precision or the other, and how many of them compute in bf16. */
@@ -113,7 +114,7 @@ struct lockstep_plan_memory {
     uint64_t snapshot;   /* while one is written */
     uint64_t code;       /* plans and kernels' code */
     uint64_t runtime;    /* libraries, threads */
-    uint64_t total;      /* of all these */
+    uint64_t total;      /* of all these; with a card, of those that lie in its memory */
     uint64_t cache;      /* decoded data that are kept, apart from the total */
     uint64_t limit;      /* lockstep_plan_options.memory */
     /* State per sample that goes on to the next update; in the total. */
@@ -134,6 +135,11 @@ LOCKSTEP_API const struct lockstep_plan_memory *
 lockstep_plan_memory(const struct lockstep_plan *plan);
 /* Bytes of it that are records of data sets in the memory of a card; in the total, too. */
 LOCKSTEP_API uint64_t lockstep_plan_device_data(const struct lockstep_plan *plan);
+/* There, samples and figures of the micro-batches that run; in the total, too. */
+LOCKSTEP_API uint64_t lockstep_plan_staging(const struct lockstep_plan *plan);
+/* With a card, what lies in the host's memory: data, snapshot, code and runtime, apart from the
+ * total; else 0. */
+LOCKSTEP_API uint64_t lockstep_plan_host(const struct lockstep_plan *plan);
 LOCKSTEP_API size_t lockstep_plan_net_count(const struct lockstep_plan *plan);
 /* In a training net 0 is the train net, test nets follow. NULL where there is no net `index`. */
 LOCKSTEP_API const struct lockstep_plan_net *lockstep_plan_net(const struct lockstep_plan *plan,

@@ -62,6 +62,8 @@ static void show_memory(struct lockstep_plan *plan, const struct ls_forecast *fo
                                                  .limit = limit,
                                                  .sample_states = forecast->sample_states};
     plan->device_data = forecast->records;
+    plan->staging = forecast->staging;
+    plan->host = ls_forecast_host(forecast);
 }
 
 static int show_nets(struct lockstep_plan *plan, const struct ls_fit *fit, struct ls_error *error)
@@ -243,6 +245,16 @@ void lockstep_plan_free(struct lockstep_plan *plan)
 uint64_t lockstep_plan_device_data(const struct lockstep_plan *plan)
 {
     return plan->device_data;
+}
+
+uint64_t lockstep_plan_staging(const struct lockstep_plan *plan)
+{
+    return plan->staging;
+}
+
+uint64_t lockstep_plan_host(const struct lockstep_plan *plan)
+{
+    return plan->host;
 }
 
 const struct lockstep_plan_memory *lockstep_plan_memory(const struct lockstep_plan *plan)

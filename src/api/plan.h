@@ -11,11 +11,11 @@ struct lockstep_plan {
     struct ls_trainer *trainer;     /* of a training, or NULL */
     struct lockstep_model *model;   /* of a test, or NULL */
     int workers, card;              /* card: -1: none */
-    const char *library; /* what layers of libraries depend on */
+    const char *library;            /* what layers of libraries depend on */
     struct ls_plan_net *nets;
     size_t net_count;
     struct lockstep_plan_memory memory;
-    uint64_t device_data;
+    uint64_t device_data, staging, host;        /* see lockstep_plan_device_data, ... */
     struct lockstep_plan_parameter *parameters; /* of a training */
     size_t parameter_count;
 };

@@ -86,9 +86,9 @@ static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net 
     ls_json_close(json, '}');
 }
 
-static void put_memory(struct ls_json_writer *json, const struct lockstep_plan_memory *memory,
-                       uint64_t device_data)
+static void put_memory(struct ls_json_writer *json, const struct lockstep_plan *plan)
 {
+    const struct lockstep_plan_memory *memory = lockstep_plan_memory(plan);
     ls_json_open(json, "memory", '{');
     ls_json_integer(json, "workers", memory->workers);
     ls_json_integer(json, "stashes", memory->stashes);
@@ -102,7 +102,9 @@ static void put_memory(struct ls_json_writer *json, const struct lockstep_plan_m
     ls_json_bytes(json, "statistics", memory->statistics);
     ls_json_bytes(json, "sample_states", memory->sample_states);
     ls_json_bytes(json, "data", memory->data);
-    ls_json_bytes(json, "device_data", device_data);
+    ls_json_bytes(json, "device_data", lockstep_plan_device_data(plan));
+    ls_json_bytes(json, "staging", lockstep_plan_staging(plan));
+    ls_json_bytes(json, "host", lockstep_plan_host(plan));
     ls_json_bytes(json, "snapshot", memory->snapshot);
     ls_json_bytes(json, "code", memory->code);
     ls_json_bytes(json, "runtime", memory->runtime);
@@ -134,7 +136,7 @@ void ls_cli_put_plan_json(const struct lockstep_plan *plan, const struct ls_cli_
     const char *library = lockstep_plan_library(plan);
     const bool onednn = library != NULL && strstr(library, "oneDNN") != NULL;
     ls_json_open(&json, NULL, '{');
-    put_memory(&json, lockstep_plan_memory(plan), lockstep_plan_device_data(plan));
+    put_memory(&json, plan);
     ls_json_open(&json, "nets", '[');
     for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)
         put_net(&json, lockstep_plan_net(plan, i), largest != NULL ? &largest[i] : NULL, onednn);

@@ -304,10 +304,22 @@ static void put_total(const char *what, uint64_t bytes)
         printf("  %-*s %10s\n", room < 58 ? room : 58, what, ls_cli_format_size(bytes, text));
 }
 
-static void put_memory(const struct lockstep_plan_memory *memory, uint64_t device_data)
+/* What the host has in any case. */
+static void put_host_memory(const struct lockstep_plan_memory *memory)
 {
+    put_total("data decoded ahead", memory->data);
+    put_total("a snapshot while it is written", memory->snapshot);
+    put_total("plans and code of kernels", memory->code);
+    put_total("libraries and threads", memory->runtime);
+}
+
+static void put_memory(const struct lockstep_plan *plan)
+{
+    const struct lockstep_plan_memory *memory = lockstep_plan_memory(plan);
+    const uint64_t host = lockstep_plan_host(plan);
     char line[96], each[LS_CLI_SIZE_ROOM];
-    printf("Memory with %d worker%s\n", memory->workers, memory->workers == 1 ? "" : "s");
+    printf("Memory%s with %d worker%s\n", host > 0 ? " of the card" : "", memory->workers,
+           memory->workers == 1 ? "" : "s");
     snprintf(line, sizeof line, "activations: %d arena%s of %s", memory->workers,
              memory->workers == 1 ? "" : "s", ls_cli_format_size(memory->arena, each));
     put_total(line, memory->arena * (uint64_t)memory->workers);
@@ -321,13 +333,17 @@ static void put_memory(const struct lockstep_plan_memory *memory, uint64_t devic
     put_total("moving averages of the weights", memory->averages);
     put_total("sync points and figures", memory->statistics);
     put_total("state per sample, for the next update", memory->sample_states);
-    put_total("data decoded ahead", memory->data);
-    put_total("data sets in the device's memory", device_data);
-    put_total("a snapshot while it is written", memory->snapshot);
-    put_total("plans and code of kernels", memory->code);
-    put_total("libraries and threads", memory->runtime);
+    put_total("data sets in the device's memory", lockstep_plan_device_data(plan));
+    put_total("samples and figures of micro-batches that run", lockstep_plan_staging(plan));
+    if (host == 0)
+        put_host_memory(memory);
     put_total("total", memory->total);
     put_total("limit", memory->limit);
+    if (host > 0) {
+        puts("Memory of the host");
+        put_host_memory(memory);
+        put_total("total of the host", host);
+    }
     put_total("kept data (cache), apart from the total", memory->cache);
 }
 
@@ -378,7 +394,7 @@ void ls_cli_put_plan(const struct lockstep_plan *plan, const struct ls_cli_large
     for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)
         put_net(lockstep_plan_net(plan, i), lockstep_plan_library(plan));
     put_groups(plan);
-    put_memory(lockstep_plan_memory(plan), lockstep_plan_device_data(plan));
+    put_memory(plan);
     if (largest != NULL)
         put_largest(plan, largest);
     for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)

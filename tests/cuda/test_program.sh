@@ -66,6 +66,18 @@ run 0 time --solver solver.prototxt --device cpu --iterations 2 --json
 says out '"share_of_peak"'
 run 0 plan --solver solver.prototxt --gpu 0
 says out "lockstep:cuda"
+says out "Memory of the card with 1 worker"
+says out "total of the host"
+run 0 plan --solver solver.prototxt --gpu 0 --json
+python3 - <<'PYTHON' || fail "the total is not that of the card"
+import json
+m = json.load(open("out"))["memory"]
+card = m["arena"] * m["workers"] + m["stashed"] * m["stashes"]
+card += sum(m[k] for k in ("parameters", "views", "gradients", "optimizer", "averages", "statistics",
+                           "sample_states", "device_data", "staging"))
+assert m["total"] == card, m
+assert m["host"] == sum(m[k] for k in ("data", "snapshot", "code", "runtime")) > 0, m
+PYTHON
 run 0 plan --solver solver.prototxt --gpu 0 --memory 100MiB
 LOCKSTEP_FAKE_BYTES=600000000 run 0 plan --solver solver.prototxt --gpu 0
 

@@ -87,6 +87,18 @@ uint64_t lockstep_plan_device_data(const struct lockstep_plan *plan)
     return 0;
 }
 
+uint64_t lockstep_plan_staging(const struct lockstep_plan *plan)
+{
+    (void)plan;
+    return 0;
+}
+
+uint64_t lockstep_plan_host(const struct lockstep_plan *plan)
+{
+    (void)plan;
+    return 0;
+}
+
 const struct lockstep_plan_memory *lockstep_plan_memory(const struct lockstep_plan *plan)
 {
     static const struct lockstep_plan_memory memory = {
