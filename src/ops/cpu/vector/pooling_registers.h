@@ -40,17 +40,18 @@ static ALWAYS_INLINE NAME(ireg) NAME(spread_int)(int32_t value)
 
 /* Where value > *best, *best becomes value and, if `indexed`, *at becomes `where`. Comparison and
  * choice stand in one function, in which gcc 12 knows them; for sets without masks it needs to be
- * told the instructions. (An instruction for the maximum makes zeros of denormal numbers.) */
+ * told the instructions, and chooses bytes: of a choice of floats it makes the maximum's
+ * instruction, which makes zeros of denormal numbers. */
 static ALWAYS_INLINE void NAME(challenge)(NAME(reg) value, NAME(ireg) where, NAME(reg) * best,
                                           NAME(ireg) * at, bool indexed)
 {
     NAME(ireg) greater = value > *best;
 #if LS_ISA_IS(AVX2)
-    *best = (NAME(reg))_mm256_blendv_ps((__m256)*best, (__m256)value, (__m256)greater);
+    *best = (NAME(reg))_mm256_blendv_epi8((__m256i)*best, (__m256i)value, (__m256i)greater);
     if (indexed)
         *at = (NAME(ireg))_mm256_blendv_epi8((__m256i)*at, (__m256i)where, (__m256i)greater);
 #elif LS_ISA_IS(SSE41)
-    *best = (NAME(reg))_mm_blendv_ps((__m128)*best, (__m128)value, (__m128)greater);
+    *best = (NAME(reg))_mm_blendv_epi8((__m128i)*best, (__m128i)value, (__m128i)greater);
     if (indexed)
         *at = (NAME(ireg))_mm_blendv_epi8((__m128i)*at, (__m128i)where, (__m128i)greater);
 #else
