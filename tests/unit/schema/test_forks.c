@@ -123,6 +123,10 @@ static void names_of_frameworks(void **state)
            "f:1:36: unknown field 'grad_clip' in SolverParameter. hint: it is called "
            "'clip_gradients' here",
            "", NULL);
+    expect(NET, "layer { convolution_param { precision: BF16 } }",
+           "f:1:29: unknown field 'precision' in ConvolutionParameter. hint: it belongs to the "
+           "layer: layer { precision: BF16 }, say",
+           "", NULL);
     expect(NET,
            "layer { embed_param { bias: 1 zap: 2 nun_output: 3 } attention_param { mask: 1 } "
            "gelu_param { bias: 1 } }",
