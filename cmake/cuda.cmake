@@ -134,24 +134,43 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
     ls_test(cuda_test_card_data ${CMAKE_SOURCE_DIR}/tests/cuda/test_card_data.c ls_trainings
       ${LS_MODULES} ls_cuda_host ls_cuda_fake)
     target_link_options(cuda_test_card_data PRIVATE -Wl,--wrap=ls_device_find)
-    # Mutants (cmake/mutants.cmake) of what streams still read: inputs are overwritten before they
-    # were read, read before they are there, or released before they were copied; what kernels are
-    # told changes before it was copied.
-    function(ls_card_mutant name source said)
+    # Mutants (cmake/mutants.cmake) of what streams still read or have not done yet.
+    function(ls_card_mutant name source test filter said)
       string(TOLOWER cuda_mutant_${name} mutant)
-      ls_test(${mutant} ${CMAKE_SOURCE_DIR}/tests/cuda/test_card_data.c ls_trainings
-        ${LS_MODULES} ls_cuda_host ls_cuda_fake)
+      ls_test(${mutant} ${CMAKE_SOURCE_DIR}/tests/cuda/${test}.c ls_trainings ${LS_MODULES}
+        ls_cuda_host ls_cuda_fake)
       target_link_options(${mutant} PRIVATE -Wl,--wrap=ls_device_find)
       target_compile_definitions(${mutant} PRIVATE LS_MUTANT_${name}=1)
-      target_sources(${mutant} PRIVATE ${CMAKE_SOURCE_DIR}/src/engine/${source})
+      target_sources(${mutant} PRIVATE ${CMAKE_SOURCE_DIR}/src/${source})
       set_tests_properties(${mutant} PROPERTIES
-        ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=any_way_of_data_gives_same_bits"
+        ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=${filter}"
         PASS_REGULAR_EXPRESSION "${said}")
     endfunction()
-    ls_card_mutant(OVERWRITES staging.c "free, [a-z ]*, seed [0-9]: the snapshots differ from byte")
-    ls_card_mutant(AHEAD staging.c "free, [a-z ]*, seed [0-9]: the snapshots differ from byte")
-    ls_card_mutant(RETOLD staging.c "of the host, which changed before it was made")
-    ls_card_mutant(RELEASED uploader.c "of the host, which changed before it was made")
+    # Inputs are overwritten before they were read, read before they are there, or released before
+    # they were copied; what kernels are told changes before it was copied.
+    set(data test_card_data any_way_of_data_gives_same_bits)
+    set(differs "free, [a-z ]*, seed [0-9]: the snapshots differ from byte")
+    set(changed "of the host, which changed before it was made")
+    ls_card_mutant(OVERWRITES engine/staging.c ${data} ${differs})
+    ls_card_mutant(AHEAD engine/staging.c ${data} ${differs})
+    ls_card_mutant(RETOLD engine/staging.c ${data} ${changed})
+    ls_card_mutant(RELEASED engine/uploader.c ${data} ${changed})
+    # The host reads what an update saw, and what sums saw, before the stream has copied it.
+    ls_card_mutant(GLANCES engine/direct_update.c ${data} "the update made a weight that is not")
+    ls_card_mutant(HURRIES engine/sums.c ${data} "reports a gradient of micro-batch -1")
+    # No event is recorded, or none that says which sums are there.
+    ls_card_mutant(SILENT ops/cuda/card.c ${data} ${changed})
+    ls_card_mutant(UNMARKED engine/reducer_sums.c test_card_ranks any_cards_give_same_bits
+      "ranks, seed [0-9]: the snapshots differ from byte")
+    # Statistics are merged, and weights changed, while streams of other workers still add.
+    ls_card_mutant(IMPATIENT engine/run.c test_card_data any_workers_give_same_bits_in_waves
+      "waves, [0-9] workers, seed [0-9]: the snapshots differ from byte|'loss' is not finite")
+    ls_card_mutant(LEAVES engine/micro_batch.c test_card_data any_workers_give_same_bits
+      "free, [0-9] workers, seed [0-9]: the snapshots differ from byte")
+    # What was recorded with other inputs, or for the statistics of another micro-batch, is played.
+    ls_card_mutant(STALE engine/binding.c ${data} ${differs})
+    ls_card_mutant(FORMER engine/binding.c test_card_data any_workers_give_same_bits_in_waves
+      "the statistics of layer 'norm' are not finite")
     # Others: sums leave before the backward pass has added to them; what
     # arrives is used before it is there.
     foreach(name EARLY HASTY)

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "base/thread.h"
 #include "base/timeline.h"
 #include "engine/exchange.h"
@@ -492,10 +493,12 @@ static uint64_t binding_name_run(const struct run *run, int segment)
     const struct ls_context *context = run->context;
     uint64_t hash = ls_hash(&segment, sizeof segment, 0);
     hash = binding_name_pointer(context->accumulator, hash);
-    for (size_t i = 0; i < graph->input_count; i++)
+    for (size_t i = 0; i < graph->input_count && !LS_MUTANT(STALE); i++)
         hash = binding_name_pointer(run->inputs[i], hash);
     for (size_t s = 0; s < graph->sync_count && context->partial != NULL; s++) {
         const int grouping = graph->syncs[s].grouping;
+        if (LS_MUTANT(FORMER))
+            continue;
         hash = binding_name_pointer(context->partial[s], hash);
         hash = binding_name_pointer(context->merged[s], hash);
         if (grouping >= 0)

@@ -221,8 +221,9 @@ int ls_reducer_sums_contributed(struct ls_reducer_sums *sums, int parameter,
                                 const struct ls_context *context, struct ls_error *error)
 {
     struct reduction *reduction = &sums->reductions[sums->store->shards->bucket[parameter]];
-    LS_TRY(sums->store->device->streams->event_record(reduction->events[context->worker],
-                                                      context->stream, error));
+    if (!LS_MUTANT(UNMARKED))
+        LS_TRY(sums->store->device->streams->event_record(reduction->events[context->worker],
+                                                          context->stream, error));
     int before = atomic_fetch_sub(&sums->left[parameter], 1);
     if (before <= 0)
         atomic_store(&sums->surplus, true);

@@ -191,7 +191,8 @@ static void run_await_segment(struct ls_pass *pass, const struct ls_wave *wave, 
     const bool counts = ls_net_graph(pass->net)->syncs[sync].kind == LS_SYNC_COUNT;
     if (pass->engine->uploaders == NULL || run_is_one_stream(pass, sync))
         return;
-    ls_micro_batch_wait(pass, worker);
+    if (!LS_MUTANT(IMPATIENT))
+        ls_micro_batch_wait(pass, worker);
     for (size_t unit = ls_scheduler_next(&pass->scheduler, wave, wave->begin, worker);
          counts && unit < wave->end;
          unit = ls_scheduler_next(&pass->scheduler, wave, unit + 1, worker)) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "engine/sums_inner.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
@@ -131,7 +132,7 @@ int ls_sums_collect(struct ls_sums *sums, struct ls_error *error)
             LS_TRY(memory->read(sums->stream, sum->raised, sum->there.largest,
                                 sum->rows * sizeof *sum->raised, error));
     }
-    return sums->device->streams->wait(sums->stream, error);
+    return LS_MUTANT(HURRIES) ? 0 : sums->device->streams->wait(sums->stream, error);
 }
 
 /* ---- Several ranks --------------------------------------------------------------------------- */

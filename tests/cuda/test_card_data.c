@@ -1,5 +1,6 @@
 /* How data get to a card, in whole trainings on the fake: from pageable memory, from pinned memory,
- * or made of records on the card, in many orders of work. Same snapshots in all cases;
+ * or made of records on the card, for one worker or several, in many orders of work. Same
+ * snapshots in all cases;
  * micro-batches are not waited for one by one; each call that fails ends the training, or makes it
  * go on with the memory that there is, and leaves nothing.
  *
@@ -17,7 +18,7 @@
 #include "ops/devices.h"
 #include "trainings/training.h"
 
-enum { SAMPLES = 60, END = 3, CARD_BYTES = 1 << 26, SEEDS = 3, WAITS = 6 };
+enum { SAMPLES = 60, END = 3, CARD_BYTES = 1 << 26, SEEDS = 3, ORDERS = 4, WAITS = 6 };
 
 /* ---- The device, without some of what it can do ---------------------------------------------- */
 
@@ -81,6 +82,7 @@ static int setup(void **state)
     return 0;
 }
 
+static int workers; /* 0: as many as a card has by itself */
 static int (*after_update)(void *user, struct ls_error *error);
 
 static int train(const struct lockstep_solver *solver, const char *prefix,
@@ -91,6 +93,7 @@ static int train(const struct lockstep_solver *solver, const char *prefix,
     struct lockstep_trainer *trainer = NULL;
     lockstep_train_options_init(&options);
     options.device = "cuda";
+    options.workers = workers;
     options.snapshot_prefix = ls_test_path(prefix);
     options.overwrite = 1;
     int status = ls_api_trainer_create(solver, &options, 1, cards, &trainer, ls_api_error(error));
@@ -158,6 +161,36 @@ static void any_way_of_data_gives_same_bits_where_labels_are_counted(void **stat
 {
     (void)state;
     check_all_ways("counts", batch_norm, valid);
+}
+
+/* The streams of workers go on in any order, and meet at the end of a pass and at sync points. */
+static void check_streams(const char *what, const char *norm)
+{
+    struct lockstep_solver *solver = make_solver(norm, plain, 2);
+    choose(PINNED);
+    train_well(solver, "first", 1);
+    struct bytes first = snapshot_of("first");
+    for (uint64_t seed = 2; seed < 2 + ORDERS; seed++) {
+        workers = seed % 2 == 0 ? 3 : 2;
+        train_well(solver, "other", seed);
+        check_same(first, snapshot_of("other"), "%s, %d workers, seed %d", what, workers,
+                   (int)seed);
+    }
+    workers = 0;
+    free(first.data);
+    lockstep_solver_free(solver);
+}
+
+static void any_workers_give_same_bits(void **state)
+{
+    (void)state;
+    check_streams("free", plain);
+}
+
+static void any_workers_give_same_bits_in_waves(void **state)
+{
+    (void)state;
+    check_streams("waves", batch_norm);
 }
 
 /* Calls of the second update that make the host wait for a stream. */
@@ -252,6 +285,8 @@ int main(void)
         cmocka_unit_test(any_way_of_data_gives_same_bits),
         cmocka_unit_test(any_way_of_data_gives_same_bits_in_waves),
         cmocka_unit_test(any_way_of_data_gives_same_bits_where_labels_are_counted),
+        cmocka_unit_test(any_workers_give_same_bits),
+        cmocka_unit_test(any_workers_give_same_bits_in_waves),
         cmocka_unit_test(micro_batches_are_not_waited_for),
         cmocka_unit_test(a_call_that_fails_leaves_nothing),
     };
