@@ -134,6 +134,9 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
     ls_test(cuda_test_card_data ${CMAKE_SOURCE_DIR}/tests/cuda/test_card_data.c ls_trainings
       ${LS_MODULES} ls_cuda_host ls_cuda_fake)
     target_link_options(cuda_test_card_data PRIVATE -Wl,--wrap=ls_device_find)
+    ls_test(cuda_test_card_plan ${CMAKE_SOURCE_DIR}/tests/cuda/test_card_plan.c ls_trainings
+      ${LS_MODULES} ls_cuda_host ls_cuda_fake)
+    target_link_options(cuda_test_card_plan PRIVATE -Wl,--wrap=ls_device_find)
     # Mutants (cmake/mutants.cmake) of what streams still read or have not done yet.
     function(ls_card_mutant name source test filter said)
       string(TOLOWER cuda_mutant_${name} mutant)

@@ -35,6 +35,8 @@ long fake_calls(const char *name);
 long fake_overtaken(void);
 /* Bytes of card memory in use, of all cards. */
 size_t fake_bytes(void);
+/* The most that it was since fake_begin. */
+size_t fake_most_bytes(void);
 /* What cuDNN has no engine for, in graphs that are made from now on; fake_begin: nothing. */
 enum {
     FAKE_CUDNN_ENDS = 1,  /* with bias or ReLU */

@@ -1,6 +1,7 @@
 /* Card memory: one range of addresses that the host cannot touch, handed out from below to above
  * and never twice, with borders in between that show who wrote beyond an end.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +32,7 @@ std::map<uintptr_t, block> live; /* by address */
 std::map<void *, size_t> pinned;
 std::vector<size_t> in_use; /* by card */
 size_t most;                /* of a card */
+size_t highest;             /* that was in use, of all cards */
 int reaching;
 
 void open_range()
@@ -114,6 +116,7 @@ void begin_memory(int cards, size_t bytes)
     used = 0;
     in_use.assign((size_t)cards, 0);
     most = bytes;
+    highest = 0;
 }
 
 size_t memory_of_card()
@@ -136,6 +139,7 @@ static cudaError_t allocate(void **out, size_t bytes)
     *out = base + at;
     live[(uintptr_t)*out] = {bytes, (int)card};
     in_use[card] += room;
+    highest = std::max(highest, fake_bytes());
     return cudaSuccess;
 }
 
@@ -149,6 +153,11 @@ size_t fake_bytes(void)
     for (size_t bytes : in_use)
         sum += bytes;
     return sum;
+}
+
+size_t fake_most_bytes(void)
+{
+    return highest;
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
