@@ -161,10 +161,12 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
     # The host reads what an update saw, and what sums saw, before the stream has copied it.
     ls_card_mutant(GLANCES engine/direct_update.c ${data} "the update made a weight that is not")
     ls_card_mutant(HURRIES engine/sums.c ${data} "reports a gradient of micro-batch -1")
-    # No event is recorded, or none that says which sums are there.
+    # No event is recorded, or none that says which sums, or factors, are there.
     ls_card_mutant(SILENT ops/cuda/card.c ${data} ${changed})
     ls_card_mutant(UNMARKED engine/reducer_sums.c test_card_ranks any_cards_give_same_bits
       "ranks, seed [0-9]: the snapshots differ from byte")
+    ls_card_mutant(UNHEARD engine/reducer_factors.c test_card_ranks
+      exchanges_of_factors_give_same_bits "weights differ between ranks|the snapshots differ from byte")
     # Statistics are merged, and weights changed, while streams of other workers still add.
     ls_card_mutant(IMPATIENT engine/run.c test_card_data any_workers_give_same_bits_in_waves
       "waves, [0-9] workers, seed [0-9]: the snapshots differ from byte|'loss' is not finite")

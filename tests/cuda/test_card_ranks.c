@@ -15,7 +15,13 @@
 #include "trainings/training.h"
 #include "transport/failure_detector.h"
 
-enum { SAMPLES = 16, END = 3, CARD_BYTES = 1 << 26, LATE = 2000 /* microseconds */ };
+enum {
+    SAMPLES = 16,
+    END = 3,
+    CARD_BYTES = 1 << 26,
+    LATE = 2000 /* microseconds */,
+    FACTOR_SEEDS = 2
+};
 
 static struct ls_device cards;
 static struct ls_device_streams streams;
@@ -240,6 +246,32 @@ static void a_card_that_fails_is_named(void **state)
     lockstep_error_free(error);
 }
 
+/* Last: it has other data. */
+static void exchanges_of_factors_give_same_bits(void **state)
+{
+    (void)state;
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, 16);
+    struct lockstep_solver *solver =
+        load_solver("base_lr: 0.02 momentum: 0.9 lr_policy: 'fixed' max_iter: %d snapshot: %d\n"
+                    "micro_batch: 2 random_seed: 5 display: 1 net_param { %s }\n",
+                    END, END,
+                    ls_test_net("factors", LS_TEST_VALUES({"data", "batch_size: 8"}, {"first", ""},
+                                                          {"second", ""})));
+    check_run(solver, &one);
+    choose(true);
+    for (uint64_t seed = 1; seed <= FACTOR_SEEDS; seed++) {
+        struct run run = {.ranks = 2,
+                          .cards = {0, 1},
+                          .prefix = "many",
+                          .end = -1,
+                          .seed = seed,
+                          .connects = true};
+        check_same_end(solver, &run);
+    }
+    choose(false);
+    lockstep_solver_free(solver);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +280,7 @@ int main(void)
         cmocka_unit_test(exchanges_over_the_host_give_same_bits),
         cmocka_unit_test(a_training_goes_on_on_other_cards),
         cmocka_unit_test(a_card_that_fails_is_named),
+        cmocka_unit_test(exchanges_of_factors_give_same_bits),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
