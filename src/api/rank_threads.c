@@ -13,7 +13,7 @@
 #include "transport/failure_detector.h"
 #include "transport/local.h"
 
-enum { PATIENCE = 60 /* seconds */ };
+enum { PATIENCE = 5 /* seconds; a rank that fails as all do is here at once */ };
 
 struct member {
     struct ls_rank_threads *threads;

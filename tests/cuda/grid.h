@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <tuple>
 #include <type_traits>
 
 #include "cuda/grid_run.h"
@@ -168,22 +169,34 @@ static inline ls_grid_size ls_grid_sized(dim3 size)
     return {size.x, size.y, size.z};
 }
 
-/* Arguments of a kernel lie one behind the other, in 4 KiB at most. */
-template <typename... T> struct ls_grid_arguments {
-    static constexpr size_t BYTES = (0 + ... + ((sizeof(T) + 7) / 8 * 8));
-    static_assert(BYTES <= 4096, "a kernel has more than 4 KiB of arguments");
+template <typename T> struct ls_grid_same {
+    typedef T type;
 };
-template <typename... T> ls_grid_arguments<T...> ls_grid_list(const T &...);
 
-template <typename Arguments> static inline const char *ls_grid_checked(const char *name)
+/* Arguments are what they are when the launch is given, in the kernel's types. They lie one behind
+ * the other, in 4 KiB at most. The fake is shown a copy without what lies in gaps between members,
+ * as a part of an old address may (gcc 12 clears others, too, behind an array of structures). */
+template <typename... P>
+static inline int ls_grid_give(const char *name, dim3 grid, dim3 block, cudaStream_t stream,
+                               void (*kernel)(P...), typename ls_grid_same<P>::type... arguments)
 {
-    static_assert(Arguments::BYTES > 0, "a kernel has arguments");
-    return name;
+    static_assert(sizeof...(P) > 0, "a kernel has arguments");
+    static_assert((0 + ... + ((sizeof(P) + 7) / 8 * 8)) <= 4096,
+                  "a kernel has more than 4 KiB of arguments");
+    const std::tuple<P...> given(arguments...);
+    std::tuple<P...> shown(given);
+    size_t bytes = 0; /* nothing, where the compiler cannot clear gaps */
+#ifdef __has_builtin
+#if __has_builtin(__builtin_clear_padding)
+    __builtin_clear_padding(&shown);
+    bytes = sizeof shown;
+#endif
+#endif
+    return ls_grid_launch({name, ls_grid_sized(grid), ls_grid_sized(block), &shown, bytes}, stream,
+                          [=]() { std::apply(kernel, given); });
 }
 
 #define LS_LAUNCH(kernel, grid, block, stream, ...)                                                \
-    ls_grid_launch(ls_grid_checked<decltype(ls_grid_list(__VA_ARGS__))>(#kernel),                  \
-                   ls_grid_sized(grid), ls_grid_sized(block), stream,                              \
-                   [=]() { kernel(__VA_ARGS__); })
+    ls_grid_give(#kernel, grid, block, stream, kernel, __VA_ARGS__)
 
 #endif

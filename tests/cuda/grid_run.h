@@ -3,6 +3,7 @@
 #ifndef LS_TESTS_CUDA_GRID_RUN_H
 #define LS_TESTS_CUDA_GRID_RUN_H
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -16,9 +17,16 @@ void ls_grid_seed(uint64_t seed);
 void ls_grid_run(const char *name, ls_grid_size grid, ls_grid_size block,
                  const std::function<void()> &body);
 
+struct ls_grid_call {
+    const char *name;
+    ls_grid_size grid, block;
+    const void *arguments; /* of the kernel; gaps between them are zero */
+    std::size_t bytes;
+};
+
 /* Takes a launch, and returns a cudaError_t: tests/cuda/immediate.cc runs it at once, the fake of
  * the runtime when its stream comes to it. */
-int ls_grid_launch(const char *name, ls_grid_size grid, ls_grid_size block,
-                   struct CUstream_st *stream, std::function<void()> body);
+int ls_grid_launch(const ls_grid_call &call, struct CUstream_st *stream,
+                   std::function<void()> body);
 
 #endif

@@ -3,11 +3,10 @@
 
 #include "cuda/grid_run.h"
 
-int ls_grid_launch(const char *name, ls_grid_size grid, ls_grid_size block,
-                   struct CUstream_st *stream, std::function<void()> body)
+int ls_grid_launch(const ls_grid_call &call, struct CUstream_st *stream, std::function<void()> body)
 {
     (void)stream;
-    ls_grid_run(name, grid, block, body);
+    ls_grid_run(call.name, call.grid, call.block, body);
     return 0;
 }
 

@@ -90,12 +90,12 @@ static int add_gradients(float (*gradient)[MOST], int micro_batches, int n, floa
         status = ls_card_accumulator.read(accumulator, 0, 0, elements, out, NULL);
     if (status == 0)
         status = ls_card_memory.read(NULL, sums, out, bytes, NULL);
+    for (int w = 0; w < WORKERS; w++) /* what they still do reads memory */
+        ls_card_streams.free(stream[w]);
+    for (int w = 0; w < WORKERS; w++)
+        ls_card_memory.free(arena[w]);
     ls_card_memory.free(out);
     ls_card_memory.free(number);
-    for (int w = 0; w < WORKERS; w++) {
-        ls_card_streams.free(stream[w]);
-        ls_card_memory.free(arena[w]);
-    }
     ls_card_accumulator.free(accumulator);
     return status;
 }

@@ -414,10 +414,10 @@ static int run_prepared(const struct one *one, const struct ls_prepared *prepare
         status = status != 0 ? status : ended;
         for (int i = 0; i < 2 && status == 0; i++)
             status = ls_card_recordings.play(recording, stream, error);
-        ls_card_recordings.free(recording);
     }
     if (status == 0)
         status = ls_card_streams.wait(stream, error);
+    ls_card_recordings.free(recording);
     ls_card_streams.free(stream);
     if (status == 0)
         status = ls_card_memory.read(NULL, y, arrays->out[0], bytes_of(&one->y), error);

@@ -1,11 +1,14 @@
 /* A fake of the parts of CUDA's runtime that the device calls, for tests without a card.
  *
- * It is as late and as unordered as CUDA permits: work is carried out when a thread waits for it,
- * one piece at a time, of a stream that a seed chooses among those that may go on. Card memory is
- * out of the host's reach but while a piece of work runs. A call that uses the runtime wrongly
- * (freed memory, a pointer of the wrong side, a host array that is gone, work in no stream, an
- * event of another card) ends the test program with the call's name: such a program has a mistake
- * that a card may not show. Each call can be made to fail once, as cards do.
+ * It is as late, as early and as unordered as CUDA permits: work is carried out when a thread waits
+ * for it, and with some seeds already when more is given, one piece at a time, of a stream that the
+ * seed chooses among those that may go on. Card memory is out of reach of the host, of other cards,
+ * and of all once it is freed. A call that uses the runtime wrongly ends the test program with the
+ * call's name: memory that is freed or of the wrong side, a host array that is gone or changed
+ * before it was copied, work in no stream or of another card, what a capture forbids, graphs whose
+ * memory is gone, a kernel that is given an address of the host. Such a program has a mistake that
+ * a card may not show. Each call can be made to fail once, as cards do; what failed and was not
+ * read is told by the next launch.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_CUDA_FAKE_H
@@ -25,7 +28,8 @@ void fake_begin(int cards, size_t bytes, uint64_t seed);
 /* Fails the test where something is left: memory, streams, events, graphs, work. */
 void fake_end(void);
 
-/* The call `name` ("cudaMalloc") after `after` more of them fails, once. NULL: none does. */
+/* The call `name` ("cudaMalloc", "a launch") after `after` more of them fails, once. "work": a
+ * piece of work breaks its card when it is carried out, long after the call. NULL: none does. */
 void fake_fail(const char *name, long after);
 bool fake_has_failed(void);
 /* How often a call was made since fake_begin. */

@@ -207,10 +207,13 @@ ncclResult_t give_group(ncclComm_t comm, cudaStream_t stream)
     all->of[(size_t)comm->rank] = group;
     comm->own.push_back(all);
     comm->busy = (int)(draw() % 3);
-    cudaError_t status = give(stream, "an exchange of NCCL", [=]() {
-        arrive(*world, number, all.get());
-        return cudaSuccess;
-    });
+    cudaError_t status = give(
+        stream, "an exchange of NCCL",
+        [=]() {
+            arrive(*world, number, all.get());
+            return cudaSuccess;
+        },
+        nullptr, true);
     if (status == cudaSuccess)
         status = give(
             stream, "the end of an exchange of NCCL", []() { return cudaSuccess; }, over);
@@ -231,8 +234,10 @@ ncclResult_t take(const char *name, const op &what, ncclComm_t comm, cudaStream_
         stop("%s: rank %d has joined with card %d, not %d", name, comm->rank, comm->card,
              current_card());
     const size_t bytes = what.count * size_of(what.type), all = (size_t)comm->in->size;
-    check_on_card(name, what.send, what.what == SCATTER ? bytes * all : bytes);
-    check_on_card(name, what.receive, what.what == GATHER ? bytes * all : bytes);
+    if (card_of(name, stream) != comm->card || is_captured(stream))
+        stop("%s: in a stream of another card, or that is captured", name);
+    check_on_card(name, what.send, what.what == SCATTER ? bytes * all : bytes, comm->card);
+    check_on_card(name, what.receive, what.what == GATHER ? bytes * all : bytes, comm->card);
     if (!group.empty() && (comm != group_comm || stream != group_stream))
         stop("%s: another rank or stream in one group", name);
     group.push_back(what);
