@@ -107,6 +107,7 @@ void check_borders(const char *who, int card);
 /* No memory is in use; cards have so many bytes from now on. */
 void begin_memory(int cards, size_t bytes);
 bool is_broken(int card);
+void break_card(int card);
 /* Of each card. */
 size_t memory_of_card();
 

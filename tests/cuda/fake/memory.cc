@@ -313,8 +313,9 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     if (bytes == 0)
         stop("cudaMalloc of no bytes");
     check_may_allocate("cudaMalloc");
-    return ending_with(current_card(),
-                       here.fails ? cudaErrorMemoryAllocation : allocate(out, bytes));
+    const int card = current_card();
+    const bool fails = here.fails || is_broken(card);
+    return ending_with(card, fails ? cudaErrorMemoryAllocation : allocate(out, bytes));
 }
 
 /* CUDA's often waits for the card, and is not documented to: so does this one now and then. */

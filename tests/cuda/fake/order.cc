@@ -97,6 +97,11 @@ bool is_broken(int card)
     return card < (int)broken.size() && broken[(size_t)card];
 }
 
+void break_card(int card)
+{
+    broken[(size_t)card] = true;
+}
+
 cudaStream_t check_stream(const char *who, cudaStream_t stream)
 {
     if (stream == nullptr || streams.count(stream) == 0)
@@ -124,7 +129,7 @@ cudaError_t give(cudaStream_t stream, const char *name, std::function<cudaError_
     check_stream(name, stream);
     long &left = lives[(size_t)stream->card];
     if (left >= 0 && left-- == 0)
-        broken[(size_t)stream->card] = true;
+        break_card(stream->card);
     if (is_broken(stream->card))
         return ending_with(stream->card, cudaSuccess);
     work piece = {name, std::move(run), std::move(after), numbers++, everywhere, std::move(given)};
@@ -166,7 +171,7 @@ static void carry_out(cudaStream_t stream)
         delete stream;
     }
     if (is_the_failing("work"))
-        broken[(size_t)card] = true;
+        break_card(card);
     if (is_broken(card)) {
         if (piece.name == "an event")
             (void)piece.run();
@@ -174,7 +179,7 @@ static void carry_out(cudaStream_t stream)
     }
     reach now(piece.everywhere ? -1 : card, piece.name.c_str());
     if (piece.run() != cudaSuccess)
-        broken[(size_t)card] = true;
+        break_card(card);
     check_borders(piece.name.c_str(), piece.everywhere ? -1 : card);
 }
 
@@ -335,7 +340,7 @@ long fake_overtaken(void)
 void fake_break_card(int card)
 {
     std::lock_guard<std::recursive_mutex> hold(fake::lock);
-    broken[(size_t)card] = true;
+    break_card(card);
 }
 
 void fake_break_card_after(int card, long pieces)

@@ -176,6 +176,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     return ending_with(card, cudaSuccess);
 }
 
+/* Calls that wait fail where work has failed: the card is broken then. */
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     call here("cudaStreamSynchronize");
@@ -183,9 +184,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     if (stream->captures != nullptr)
         stop("cudaStreamSynchronize of a stream that is captured");
     check_may_allocate("cudaStreamSynchronize");
-    if (here.fails)
-        return ending_with(stream->card, cudaErrorUnknown);
     const int card = stream->card;
+    if (here.fails)
+        break_card(card);
     const cudaError_t status = go_until("cudaStreamSynchronize",
                                         [=]() { return is_broken(card) || stream->queue.empty(); });
     return ending_with(card, status);
@@ -278,7 +279,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     check_not_captured("cudaEventSynchronize", event);
     const int card = event->card;
     if (here.fails)
-        return ending_with(card, cudaErrorUnknown);
+        break_card(card);
     const std::shared_ptr<mark> place = event->latest;
     if (place == nullptr)
         return ending_with(card, cudaSuccess);
@@ -292,8 +293,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     call here("cudaEventQuery");
     check_not_captured("cudaEventQuery", event);
-    if (here.fails || is_broken(event->card))
-        return ending_with(event->card, cudaErrorUnknown);
+    if (here.fails)
+        break_card(event->card);
+    if (is_broken(event->card))
+        return ending_with(event->card, cudaSuccess);
     if (event->latest == nullptr || event->latest->over)
         return cudaSuccess;
     go_on_a_step();
