@@ -202,6 +202,7 @@ int ls_cuda_update_from_sums(cudaStream_t stream, const struct ls_sum_update *up
     if (by.slice.n == 0)
         return 0;
     by.slice.gradient = NULL; /* it is not read */
+    by.sums = NULL;           /* the host's */
     if (ls_slice_has_packs(&by.slice))
         return LS_LAUNCH(update_from_sums<4>, ls_blocks(by.slice.n / 4), LS_THREADS, stream, by,
                          from);
