@@ -140,6 +140,14 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
     ls_test(cuda_test_card_plan ${CMAKE_SOURCE_DIR}/tests/cuda/test_card_plan.c ls_trainings
       ${LS_MODULES} ls_cuda_host ls_cuda_fake)
     target_link_options(cuda_test_card_plan PRIVATE -Wl,--wrap=ls_device_find)
+    # Many small trainings.
+    function(ls_card_trainings name source)
+      ls_test(${name} ${CMAKE_SOURCE_DIR}/tests/cuda/${source} ls_trainings ${LS_MODULES}
+        ls_cuda_host ls_cuda_fake)
+      target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/cuda/card_trainings.c ${ARGN})
+      target_link_options(${name} PRIVATE -Wl,--wrap=ls_device_find)
+    endfunction()
+    ls_card_trainings(cuda_test_card_orders test_card_orders.c)
     # Mutants (cmake/mutants.cmake) of what streams still read or have not done yet.
     function(ls_card_mutant name source test filter said)
       string(TOLOWER cuda_mutant_${name} mutant)

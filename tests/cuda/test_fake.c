@@ -342,16 +342,10 @@ struct wrong {
     bool now_and_then; /* with some orders of work, as on a card */
 };
 
-#define ALWAYS(name, said)                                                                         \
-    {                                                                                              \
-#name, name, said, false                                                                   \
-    }
-#define NOW_AND_THEN(name, said)                                                                   \
-    {                                                                                              \
-#name, name, said, true                                                                    \
-    }
-
-#name, name, __VA_ARGS__ }
+/* clang-format off */
+#define ALWAYS(name, said)       {#name, name, said, false}
+#define NOW_AND_THEN(name, said) {#name, name, said, true}
+/* clang-format on */
 static const struct wrong wrongs[] = {
     ALWAYS(the_host_reads_card_memory, "the host touches"),
     NOW_AND_THEN(the_host_changes_what_is_copied, "which changed before it was made"),
@@ -450,6 +444,7 @@ static bool second_sees_first(uint64_t seed, bool waits)
     good(cudaMemcpyAsync(host, there, BYTES, cudaMemcpyDeviceToHost, second));
     good(cudaStreamSynchronize(second));
     const bool sees = host[BYTES - 1] == 5;
+    good(cudaStreamSynchronize(first));
     good(cudaFree(there));
     good(cudaEventDestroy(event));
     good(cudaStreamDestroy(first));
