@@ -1,9 +1,11 @@
 /* See grid.h. SPDX-License-Identifier: BSD-2-Clause */
+#undef _FORTIFY_SOURCE /* which takes jumps from one stack to another for mistakes */
 #include "cuda/grid.h"
 
+#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
+#include <deque>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <vector>
@@ -18,8 +20,11 @@ enum state { RUNNING, AT_BARRIER, IN_EXCHANGE, DONE };
 
 constexpr size_t STACK = 128 << 10;
 
+/* A coroutine, which runs the body of one block after the other; it is begun once. Switches save no
+ * signals: that would be most of the time. */
 struct thread {
-    ucontext_t context;
+    jmp_buf there;
+    bool begun = false;
     state is = DONE;
     uint3 index;
     int line = 0;            /* AT_BARRIER, IN_EXCHANGE: of the source */
@@ -29,11 +34,11 @@ struct thread {
 };
 
 struct block {
-    std::vector<thread> threads;
-    std::vector<char *> stacks;
+    std::deque<thread> threads; /* of this block, and others of larger ones */
+    size_t count = 0;           /* of this block */
     const std::function<void()> *body = nullptr;
     const char *name = "";
-    ucontext_t scheduler;
+    jmp_buf scheduler;
     size_t current = 0;
 };
 
@@ -56,26 +61,50 @@ uint64_t draw()
     return z ^ (z >> 31);
 }
 
-void begin_thread()
-{
-    (*here.body)();
-    here.threads[here.current].is = DONE;
-    swapcontext(&here.threads[here.current].context, &here.scheduler);
-}
-
 void leave(state is, int line)
 {
     thread &mine = here.threads[here.current];
     mine.is = is;
     mine.line = line;
-    swapcontext(&mine.context, &here.scheduler);
+    if (_setjmp(mine.there) == 0)
+        _longjmp(here.scheduler, 1);
+}
+
+void begin_thread()
+{
+    for (;;) {
+        (*here.body)();
+        leave(DONE, 0);
+    }
+}
+
+[[noreturn]] void begin(thread *mine)
+{
+    ucontext_t context;
+    void *stack = mmap(nullptr, STACK, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED)
+        stop("no memory for its threads");
+    mine->begun = true;
+    getcontext(&context);
+    context.uc_stack.ss_sp = stack;
+    context.uc_stack.ss_size = STACK;
+    context.uc_link = nullptr;
+    makecontext(&context, begin_thread, 0);
+    setcontext(&context);
+    stop("its threads cannot be begun");
 }
 
 void resume(size_t which)
 {
+    thread &next = here.threads[which];
     here.current = which;
-    threadIdx = here.threads[which].index;
-    swapcontext(&here.scheduler, &here.threads[which].context);
+    threadIdx = next.index;
+    if (_setjmp(here.scheduler) != 0)
+        return;
+    if (next.begun)
+        _longjmp(next.there, 1);
+    begin(&next);
 }
 
 /* Lets the lanes of a warp go on that have all put their values. */
@@ -87,7 +116,7 @@ void finish_exchange(size_t which)
     for (int lane = 0; lane < warpSize; lane++) {
         if ((mask >> lane & 1) == 0)
             continue;
-        if (warp + (size_t)lane >= here.threads.size())
+        if (warp + (size_t)lane >= here.count)
             continue; /* lanes that the block does not have count as there */
         const thread &other = here.threads[warp + (size_t)lane];
         if (other.is == DONE)
@@ -99,7 +128,7 @@ void finish_exchange(size_t which)
         values[lane] = other.value;
     }
     for (int lane = 0; lane < warpSize; lane++)
-        if ((mask >> lane & 1) != 0 && warp + (size_t)lane < here.threads.size()) {
+        if ((mask >> lane & 1) != 0 && warp + (size_t)lane < here.count) {
             thread &other = here.threads[warp + (size_t)lane];
             std::memcpy(other.seen, values, sizeof values);
             other.is = RUNNING;
@@ -111,17 +140,17 @@ void list_runnable(std::vector<size_t> *list)
 {
     size_t waiting = 0, ended = 0;
     list->clear();
-    for (size_t i = 0; i < here.threads.size(); i++) {
+    for (size_t i = 0; i < here.count; i++) {
         waiting += here.threads[i].is == AT_BARRIER;
         ended += here.threads[i].is == DONE;
         if (here.threads[i].is == RUNNING)
             list->push_back(i);
     }
-    if (!list->empty() || ended == here.threads.size())
+    if (!list->empty() || ended == here.count)
         return;
-    if (waiting != here.threads.size())
+    if (waiting != here.count)
         stop("some threads wait at a barrier or exchange that others do not come to");
-    for (size_t i = 0; i < here.threads.size(); i++) {
+    for (size_t i = 0; i < here.count; i++) {
         if (here.threads[i].line != here.threads[0].line)
             stop("threads wait at barriers of different lines");
         here.threads[i].is = RUNNING;
@@ -131,25 +160,13 @@ void list_runnable(std::vector<size_t> *list)
 
 void make_threads(dim3 block)
 {
-    const size_t count = (size_t)block.x * block.y * block.z;
-    here.threads.resize(count);
-    while (here.stacks.size() < count) {
-        void *stack = mmap(nullptr, STACK, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (stack == MAP_FAILED)
-            stop("no memory for its threads");
-        here.stacks.push_back((char *)stack);
-    }
-    for (size_t i = 0; i < count; i++) {
-        thread &mine = here.threads[i];
-        mine.is = RUNNING;
-        mine.index = {(unsigned)(i % block.x), (unsigned)(i / block.x % block.y),
-                      (unsigned)(i / block.x / block.y)};
-        getcontext(&mine.context);
-        mine.context.uc_stack.ss_sp = here.stacks[i];
-        mine.context.uc_stack.ss_size = STACK;
-        mine.context.uc_link = nullptr;
-        makecontext(&mine.context, begin_thread, 0);
+    here.count = (size_t)block.x * block.y * block.z;
+    if (here.threads.size() < here.count)
+        here.threads.resize(here.count);
+    for (size_t i = 0; i < here.count; i++) {
+        here.threads[i].is = RUNNING;
+        here.threads[i].index = {(unsigned)(i % block.x), (unsigned)(i / block.x % block.y),
+                                 (unsigned)(i / block.x / block.y)};
     }
 }
 
