@@ -148,6 +148,7 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
       target_link_options(${name} PRIVATE -Wl,--wrap=ls_device_find)
     endfunction()
     ls_card_trainings(cuda_test_card_orders test_card_orders.c)
+    ls_card_trainings(cuda_test_card_failures test_card_failures.c)
     # Mutants (cmake/mutants.cmake) of what streams still read or have not done yet.
     function(ls_card_mutant name source test filter said)
       string(TOLOWER cuda_mutant_${name} mutant)
