@@ -144,7 +144,7 @@ class Day:
 
     def step_kernels(self, seconds):
         if self.options.stand_in:
-            self.environment["LOCKSTEP_TEST_FILTER"] = "softmax"
+            self.environment["LOCKSTEP_TEST_FILTER"] = "*softmax*"  # all take a minute there
         programs = ["cuda_test_ops"] if self.options.stand_in else [
             name for name in sorted(os.listdir(os.path.join(self.build, "tests")))
             if name.startswith("cuda_card_")]
@@ -157,7 +157,7 @@ class Day:
                 said += str(failure)
         self.environment.pop("LOCKSTEP_TEST_FILTER", None)
         lines = [line for line in said.splitlines() if "FAILED" in line]
-        if failed or not programs:
+        if failed or "[       OK ]" not in said:
             raise Failed("\n".join(lines) + "\n" + said[-TAIL:])
         return {"said": said, "passed": said.count("[       OK ]")}
 
