@@ -40,9 +40,10 @@ static _Thread_local char noted[200]; /* why a device's allocation failed */
 
 void ls_note_memory(const char *why)
 {
-    noted[0] = '\0';
-    if (why != NULL)
-        strncat(noted, why, sizeof noted - 1);
+    const size_t length = why != NULL ? strnlen(why, sizeof noted - 1) : 0;
+    if (length > 0)
+        memcpy(noted, why, length);
+    noted[length] = '\0';
 }
 
 const char *ls_noted_memory(void)

@@ -37,7 +37,7 @@ offers 'train|' lockstep tra
 offers '--solver|' lockstep train --sol
 offers 'avx2|avx512|avx512_bf16|' lockstep train --isa avx
 offers 'avx2|avx512|avx512_bf16|' lockstep train --isa = avx
-offers 'cpu|reference|' lockstep train --device ''
+offers 'cpu|reference|cuda|' lockstep train --device ''
 offers 'json|jsonl|' lockstep predict --format j
 offers 'a net.prototxt|' lockstep train --solver a
 offers 'gpt2|' lockstep train --map g

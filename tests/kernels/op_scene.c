@@ -205,11 +205,14 @@ static void scene_tell(const struct op_scene *scene, const struct ls_device *dev
                        const struct op_result *result, struct told *told,
                        struct ls_context *context)
 {
-    struct {
+    union { /* with room for the one normalizer that scenes have */
         struct ls_batch_numbers numbers;
-        double normalizers[1];
-    } here = {{context->first_ordinal, context->samples, context->position, context->micro_batch},
-              {scene->normalizers[0]}};
+        unsigned char room[sizeof(struct ls_batch_numbers) + sizeof(double)];
+    } here = {.numbers = {.first_ordinal = context->first_ordinal,
+                          .samples = context->samples,
+                          .position = context->position,
+                          .micro_batch = context->micro_batch}};
+    memcpy(here.room + sizeof here.numbers, scene->normalizers, sizeof(double));
     told->numbers = scene_give(device, &here, sizeof here);
     told->record = scene_give(device, result->record, sizeof result->record);
     for (int s = 0; s < 2; s++) {

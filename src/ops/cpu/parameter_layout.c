@@ -120,8 +120,11 @@ static int run_ways(const struct ls_converter *converter, const float *source, v
         void *data[LS_SLOTS] = {0};
         data[LS_SOURCE] = i == 0 ? (void *)(uintptr_t)source : converter->between;
         data[LS_TARGET] = last ? end : converter->between;
-        if (ls_execution_run(converter->way[i].execution, data) != 0)
-            return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL, "oneDNN's reorder failed");
+        const int status = ls_execution_run(converter->way[i].execution, data);
+        if (status != 0)
+            return ls_fail(error, status, NULL, NULL,
+                           "oneDNN could not carry out the reorder of a parameter%s",
+                           status == LOCKSTEP_RESOURCE ? ": out of memory" : "");
     }
     if (converter->ways == 0 || converter->last != NULL)
         ls_cpu_convert(LS_F32, converter->ways == 0 ? source : converter->last, converter->type,

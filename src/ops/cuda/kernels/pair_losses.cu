@@ -41,7 +41,7 @@ struct sums {
 };
 
 __global__ void add_pair_terms(struct ls_cuda_loss loss, struct terms terms, struct sums of,
-                          double *record)
+                               double *record)
 {
     const double sum = ls_add_in_order(0, terms.term, of.n);
     struct ls_loss_tally tally = *terms.tally;
