@@ -15,7 +15,6 @@ usage "train: --solver needs a value" train --solver
 usage "train: --solver needs a value" train --solver --workers 2
 usage "train: --solver has an empty value" train --solver=
 usage "train: unknown option '--sovler'.*did you mean '--solver'" train --sovler x
-usage "'x' is no list of cards" train --solver solver.prototxt --gpu x
 usage "tokenize: unknown option '--gpu'.*needs no card" tokenize --gpu 0
 usage "train: --solver is given twice" train --solver a --solver b
 usage "train: 'more' is one argument too many" train --solver solver.prototxt more
