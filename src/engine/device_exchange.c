@@ -85,7 +85,7 @@ int ls_device_exchange_create(const struct ls_device *device, struct ls_comm *co
     struct ls_device_exchange *exchange = ls_alloc(1, sizeof *exchange);
     int status = exchange != NULL ? 0 : ls_fail_memory(error, "an exchange between ranks");
     status = ls_comm_agree(comm, status, error);
-    if (status == 0) {
+    if (status == 0 && exchange != NULL) { /* if one rank has none, all have failed */
         exchange->calls = device->collectives;
         exchange->comm = comm;
         status = device_exchange_join(exchange, error);

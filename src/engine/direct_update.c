@@ -26,16 +26,17 @@ struct ls_direct_update {
 };
 
 /* Joins tiles that follow each other; those whose gradients are exchanged as factors are none. */
-static void direct_update_join(struct ls_direct_update *direct, const struct ls_tile *tile)
+static void direct_update_join(struct ls_direct_update *direct, struct stretch *stretches,
+                               const struct ls_tile *tile)
 {
     const struct ls_gradient_piece *piece = &tile->piece;
-    struct stretch *last = direct->count > 0 ? &direct->stretches[direct->count - 1] : NULL;
+    struct stretch *last = direct->count > 0 ? &stretches[direct->count - 1] : NULL;
     if (ls_store_has_factors(direct->store, tile->parameter))
         return;
     if (last != NULL && last->parameter == tile->parameter && last->begin + last->n == piece->begin)
         last->n += piece->columns;
     else
-        direct->stretches[direct->count++] =
+        stretches[direct->count++] =
             (struct stretch){tile->parameter, piece->begin, piece->columns};
 }
 
@@ -52,8 +53,8 @@ int ls_direct_update_create(const struct ls_store *store, const struct ls_tile *
     if (direct == NULL)
         return ls_fail_memory(error, what);
     direct->store = store;
-    direct->stretches = ls_alloc(count + 1, sizeof *direct->stretches);
-    if (direct->stretches == NULL)
+    struct stretch *stretches = direct->stretches = ls_alloc(count + 1, sizeof *stretches);
+    if (stretches == NULL)
         return ls_fail_memory(error, what);
     LS_TRY(ls_mirror_create(&direct->rules, store->device->memory,
                             (parameters + 1) * sizeof(struct ls_update_rule), what, error));
@@ -62,7 +63,7 @@ int ls_direct_update_create(const struct ls_store *store, const struct ls_tile *
     LS_TRY(store->device->streams->create(&direct->stream, error));
     for (size_t i = 0; i < count; i++)
         if (owners[i] == LS_ALL_RANKS || owners[i] == rank)
-            direct_update_join(direct, &tiles[i]);
+            direct_update_join(direct, stretches, &tiles[i]);
     return 0;
 }
 

@@ -255,7 +255,8 @@ static int residents_read(struct load *load, struct ls_error *error)
     int threads = ls_dataset_encoded(load->dataset) ? ls_cpu_count() : 1;
     threads = threads > THREADS_MAX ? THREADS_MAX : threads;
     load->failure = (struct ls_worker_failure){.error = error};
-    for (int t = 0; t < threads; t++)
+    loaders[0].load = load;
+    for (int t = 1; t < threads; t++)
         loaders[t].load = load;
     for (int t = 1; t < threads; t++)
         loaders[t].running =
