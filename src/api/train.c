@@ -331,9 +331,10 @@ static int share_memory(const struct creation *creation, int rank, uint64_t *mem
     const struct ls_device *device;
     const int ranks = ls_rank_threads_size(creation->trainer->threads);
     size_t left;
-    uint64_t sharers = 0;
+    uint64_t sharers = 1; /* itself */
     for (int r = 0; r < ranks; r++)
-        sharers += creation->cards == NULL || creation->cards[r] == creation->cards[rank];
+        sharers +=
+            r != rank && (creation->cards == NULL || creation->cards[r] == creation->cards[rank]);
     if (*memory > 0) /* 0 is no limit */
         *memory = *memory / sharers > 0 ? *memory / sharers : 1;
     LS_TRY(ls_device_find(creation->options->device, &device, error));

@@ -495,10 +495,9 @@ static uint64_t binding_name_run(const struct run *run, int segment)
     hash = binding_name_pointer(context->accumulator, hash);
     for (size_t i = 0; i < graph->input_count && !LS_MUTANT(STALE); i++)
         hash = binding_name_pointer(run->inputs[i], hash);
-    for (size_t s = 0; s < graph->sync_count && context->partial != NULL; s++) {
+    const size_t syncs = LS_MUTANT(FORMER) ? 0 : graph->sync_count;
+    for (size_t s = 0; s < syncs && context->partial != NULL; s++) {
         const int grouping = graph->syncs[s].grouping;
-        if (LS_MUTANT(FORMER))
-            continue;
         hash = binding_name_pointer(context->partial[s], hash);
         hash = binding_name_pointer(context->merged[s], hash);
         if (grouping >= 0)
