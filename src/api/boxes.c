@@ -5,7 +5,6 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/boxes.h"
-#include "base/thread.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "api/model_test.h"
 #include "api/predict.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "data/annotation.h"
 #include "data/reader.h"
 #include "data/samples.h"

@@ -5,7 +5,6 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/confusion.h"
-#include "base/thread.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "api/model.h"
 #include "api/model_test.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "data/reader.h"
 #include "data/samples.h"
 #include "engine/prediction.h"

@@ -166,17 +166,18 @@ static int plan_model(struct lockstep_plan *plan, const char *path,
     return show_nets(plan, &fit, error);
 }
 
-static struct lockstep_plan *new_plan(const struct lockstep_plan_options *options,
-                                      struct ls_error *error)
+static int new_plan(const struct lockstep_plan_options *options, struct lockstep_plan **out,
+                    struct ls_error *error)
 {
-    struct lockstep_plan *plan = ls_alloc(1, sizeof *plan);
+    struct lockstep_plan *plan = *out = ls_alloc(1, sizeof *plan);
     if (plan == NULL)
-        ls_fail_memory(error, "a plan");
-    else if (use_card(plan, options->device, options->workers, error) != 0) {
+        return ls_fail_memory(error, "a plan");
+    const int status = use_card(plan, options->device, options->workers, error);
+    if (status != 0) {
         ls_free(plan);
-        plan = NULL;
+        *out = NULL;
     }
-    return plan;
+    return status;
 }
 
 int lockstep_plan_training(const struct lockstep_solver *solver,
@@ -192,9 +193,8 @@ int lockstep_plan_training(const struct lockstep_solver *solver,
     mine.device = ls_api_solver_device(solver, mine.device, name);
     options = &mine;
     LS_TRY(check_options(options, inner));
-    struct lockstep_plan *plan = new_plan(options, inner);
-    if (plan == NULL)
-        return inner != NULL ? inner->status : LOCKSTEP_RESOURCE;
+    struct lockstep_plan *plan;
+    LS_TRY(new_plan(options, &plan, inner));
     plan->solver = (struct lockstep_solver *)(uintptr_t)solver;
     atomic_fetch_add(&plan->solver->references, 1);
     int status = plan_training(plan, options, inner);
@@ -215,9 +215,8 @@ int lockstep_plan_model(const char *path, const struct lockstep_plan_options *op
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_plan_options_init", inner));
     options = &mine;
     LS_TRY(check_options(options, inner));
-    struct lockstep_plan *plan = new_plan(options, inner);
-    if (plan == NULL)
-        return inner != NULL ? inner->status : LOCKSTEP_RESOURCE;
+    struct lockstep_plan *plan;
+    LS_TRY(new_plan(options, &plan, inner));
     int status = plan_model(plan, path, options, inner);
     if (status != 0)
         lockstep_plan_free(plan);

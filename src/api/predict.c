@@ -7,7 +7,6 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/predict.h"
-#include "base/thread.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "data/mean_file.h"
 #include "data/reader.h"
 #include "ir/layer.h"

@@ -6,7 +6,6 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/predict_pictures.h"
-#include "base/thread.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "api/predict.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "data/picture.h"
 #include "data/reader.h"
 #include "data/resize.h"

@@ -58,7 +58,6 @@ static _Atomic uint64_t fail_from = UINT64_MAX; /* the count from which on all f
 /* Counts an allocation; false when it is one that a test wants to fail. */
 static bool admit(void)
 {
-    noted[0] = '\0'; /* if this one fails, that is no device's affair */
     if (atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) >=
         atomic_load_explicit(&fail_from, memory_order_relaxed))
         return false;
@@ -67,29 +66,37 @@ static bool admit(void)
     return atomic_fetch_sub_explicit(&fail_after, 1, memory_order_relaxed) != 0;
 }
 
+/* What failed last is no device's affair any more. */
+static void *given(void *memory)
+{
+    if (memory == NULL)
+        noted[0] = '\0';
+    return memory;
+}
+
 void *ls_alloc(size_t count, size_t size)
 {
     size_t bytes;
     if (!admit() || __builtin_mul_overflow(count, size, &bytes))
-        return NULL;
-    return calloc(bytes > 0 ? bytes : 1, 1);
+        return given(NULL);
+    return given(calloc(bytes > 0 ? bytes : 1, 1));
 }
 
 void *ls_resize(void *memory, size_t count, size_t size)
 {
     size_t bytes;
     if (!admit() || __builtin_mul_overflow(count, size, &bytes))
-        return NULL;
-    return realloc(memory, bytes > 0 ? bytes : 1);
+        return given(NULL);
+    return given(realloc(memory, bytes > 0 ? bytes : 1));
 }
 
 char *ls_copy_bytes(const void *bytes, size_t length)
 {
     if (length == SIZE_MAX || !admit())
-        return NULL;
+        return given(NULL);
     char *copy = malloc(length + 1);
     if (copy == NULL)
-        return NULL;
+        return given(NULL);
     if (length > 0)
         memcpy(copy, bytes, length);
     copy[length] = '\0';
@@ -136,7 +143,7 @@ static void *map_huge(size_t bytes)
 void *ls_alloc_aligned(size_t bytes)
 {
     if (!admit() || bytes > SIZE_MAX - 3 * ALIGNMENT)
-        return NULL;
+        return given(NULL);
     /* aligned_alloc wants a multiple of the alignment; zero bytes still give a pointer. */
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + sizeof(union header);
     bool mapped = rounded >= MAPPED;
@@ -144,7 +151,7 @@ void *ls_alloc_aligned(size_t bytes)
                            : mapped                        ? map(rounded)
                                                            : aligned_alloc(ALIGNMENT, rounded);
     if (header == NULL)
-        return NULL;
+        return given(NULL);
     if (!mapped)
         memset(header, 0, rounded);
     header->mapped = mapped ? rounded : 0;

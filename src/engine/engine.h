@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 #include "device/device.h"
-#include "engine/uploader.h"
 #include "engine/gather.h"
 #include "engine/net.h"
 #include "engine/store.h"
+#include "engine/uploader.h"
 #include "engine/thread_pool.h"
 
 struct ls_comm;

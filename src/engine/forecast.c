@@ -5,11 +5,11 @@
  * by the number of primitives, as measured with oneDNN.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "engine/binding.h"
 #include "engine/forecast.h"
 
 #include "base/memory.h"
 #include "data/cache.h"
+#include "engine/binding.h"
 #include "engine/engine.h"
 #include "engine/exchange.h"
 #include "engine/pass.h"

@@ -1,8 +1,6 @@
 /* Opening nets: batches, groups of samples, inputs. See engine/net.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/net.h"
-#include "engine/uploader.h"
-#include "engine/residents.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +9,9 @@
 #include "data/samples.h"
 #include "engine/labels.h"
 #include "engine/plans.h"
+#include "engine/residents.h"
 #include "engine/sources.h"
+#include "engine/uploader.h"
 #include "ir/layer.h"
 
 int ls_net_assume_batch(struct ls_net *net, int64_t batch, struct ls_error *error)

@@ -135,21 +135,22 @@ struct choice {
 };
 
 static const struct choice choices[] = {
-    {LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_AUTO, false, 0, 9, "cudnn:engine 9"},
-    {LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_DIRECT, false, 0, 12, "cudnn:engine 12"},
-    {LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_WINOGRAD, false, 0, 9, "cudnn:engine 9"},
-    {LS_OP_CONVOLUTION, 5, LS_CONVOLUTION_AUTO, false, 0, 12, "cudnn:engine 12"},
+    {LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_AUTO, false, 0, 9, "cudnn:engine 9, choice 7"},
+    {LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_DIRECT, false, 0, 12, "cudnn:engine 12, choice 8"},
+    {LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_WINOGRAD, false, 0, 9, "cudnn:engine 9, choice 7"},
+    {LS_OP_CONVOLUTION, 5, LS_CONVOLUTION_AUTO, false, 0, 12, "cudnn:engine 12, choice 7"},
     {LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_DIRECT, false, FAKE_CUDNN_ENDS, 12,
-     "cudnn:engine 12, ends apart"},
+     "cudnn:engine 12, choice 8, ends apart"},
     {LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_AUTO, false, FAKE_CUDNN_ALL, -1, "lockstep:cuda"},
-    {LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_AUTO, true, 0, 21, "cudnn:engine 21"},
+    {LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_AUTO, true, 0, 21, "cudnn:engine 21, choice 5"},
     {LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_AUTO, true, FAKE_CUDNN_ENDS, 21,
-     "cudnn:engine 21, ends apart"},
+     "cudnn:engine 21, choice 5, ends apart"},
     {LS_OP_CONVOLUTION, 5, LS_CONVOLUTION_AUTO, true, FAKE_CUDNN_ENDS | FAKE_CUDNN_BF16, 20,
-     "cudnn:engine 20, ends apart, widened"},
-    {LS_OP_CONVOLUTION_WEIGHTS, 3, LS_CONVOLUTION_WINOGRAD, false, 0, 12, "cudnn:engine 12"},
+     "cudnn:engine 20, choice 6, ends apart, widened"},
+    {LS_OP_CONVOLUTION_WEIGHTS, 3, LS_CONVOLUTION_WINOGRAD, false, 0, 12,
+     "cudnn:engine 12, choice 7"},
     {LS_OP_CONVOLUTION_WEIGHTS, 3, LS_CONVOLUTION_AUTO, true, FAKE_CUDNN_MIXED, 20,
-     "cudnn:engine 20, widened"},
+     "cudnn:engine 20, choice 6, widened"},
 };
 
 static void the_first_engine_that_may_be_taken_is(void **state)
@@ -183,7 +184,7 @@ static void rare_shapes_get_engines_of_the_fallback(void **state)
     trial.scene.op.attr.convolution.window.dilation[0] = 2;
     trial.scene.out[0]->shape.dim[2] = 2;
     check_made(cudnn_trial_prepare(&trial, &error), &error);
-    assert_string_equal(trial.prepared.implementation, "cudnn:engine 0");
+    assert_string_equal(trial.prepared.implementation, "cudnn:engine 0, choice 1");
     cudnn_trial_free(&trial);
     end();
 }
@@ -214,7 +215,7 @@ static void layouts_follow_the_arithmetic(void **state)
     assert_ptr_equal(trial.scene.in[0]->layout, &ls_layout_channels_last);
     struct ls_error error = {0};
     check_made(cudnn_trial_prepare(&trial, &error), &error);
-    assert_string_equal(trial.prepared.implementation, "cudnn:engine 20");
+    assert_string_equal(trial.prepared.implementation, "cudnn:engine 20, choice 6");
     cudnn_trial_free(&trial);
     make_windows(&trial, LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_AUTO, true);
     assert_ptr_equal(trial.scene.in[0]->layout, &ls_layout_channels_last);
@@ -513,9 +514,33 @@ static void launches_that_fail_are_told(void **state)
     }
 }
 
+/* What is chosen decides the bits, so a resume and other ranks are told where it differs: engines
+ * may be missing for other reasons than another version. */
+static void the_environment_follows_the_engine(void **state)
+{
+    const struct ls_device_environment *environment = ls_device_cuda.environment;
+    uint64_t hash[3], work = 0;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct cudnn_trial trial;
+        struct ls_error error = {0};
+        begin(i);
+        make_windows(&trial, LS_OP_CONVOLUTION, 3, LS_CONVOLUTION_AUTO, true);
+        fake_cudnn_lacks(i == 1 ? FAKE_CUDNN_ENDS : 0);
+        check_made(cudnn_trial_prepare(&trial, &error), &error);
+        assert_true(environment->probes(&trial.prepared));
+        assert_int_equal(environment->probe(&trial.prepared, 1, &work, &hash[i], &error), 0);
+        cudnn_trial_free(&trial);
+        end();
+    }
+    assert_true(hash[0] == hash[2]);
+    assert_true(hash[0] != hash[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_environment_follows_the_engine),
         cmocka_unit_test(fp32_is_computed_in_all_layouts),
         cmocka_unit_test(bf16_is_computed_in_all_layouts),
         cmocka_unit_test(what_has_no_engine_is_computed_all_the_same),

@@ -105,6 +105,7 @@ struct ls_cudnn_plan {
     struct ls_cudnn_set set;       /* all that it is made of */
     cudnnBackendDescriptor_t plan; /* NULL: there is none */
     int64_t engine;
+    int choice; /* which of those that cuDNN's heuristics offer */
     size_t workspace;
 };
 

@@ -126,7 +126,9 @@ static void try_mode(const struct ls_cudnn_demand *demand, cudnnBackendDescripto
     for (int64_t i = 0; i < count && taken == NULL && set->status == CUDNN_STATUS_SUCCESS; i++) {
         try_config(demand, configs[i], handle, plan);
         taken = plan->plan != NULL ? configs[i] : NULL;
+        plan->choice += taken != NULL ? (int)(i - count) : 0;
     }
+    plan->choice += (int)count; /* behind all of a mode whose engines may not be taken */
     ls_cudnn_drop_others(set, before, behind, taken);
 }
 

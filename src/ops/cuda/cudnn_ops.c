@@ -289,8 +289,9 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     prepared->scratch_bytes = lay_out(op, step);
     prepared->slow = step->plan == NULL;
     if (step->plan != NULL)
-        snprintf(prepared->implementation, sizeof prepared->implementation, "cudnn:engine %lld%s%s",
-                 (long long)step->plan->engine, step->ends ? "" : ", ends apart",
+        snprintf(prepared->implementation, sizeof prepared->implementation,
+                 "cudnn:engine %lld, choice %d%s%s", (long long)step->plan->engine,
+                 step->plan->choice, step->ends ? "" : ", ends apart",
                  step->wide ? ", widened" : "");
     return 0;
 }

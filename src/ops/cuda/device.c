@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "device/plain.h"
@@ -219,6 +220,37 @@ static void name_device(struct ls_text *text)
 #endif
 }
 
+/* Which engine or algorithm a library has chosen may depend on more than its version: on whether
+ * kernels could be compiled when a plan was made, say. What was chosen decides the bits. */
+static bool probes(const struct ls_prepared *prepared)
+{
+    return prepared->kernel->library;
+}
+
+static uint64_t add_value(const struct ls_value *value, uint64_t hash)
+{
+    if (value == NULL)
+        return ls_hash("", 1, hash);
+    hash = ls_hash(value->shape.dim, (size_t)value->shape.rank * sizeof *value->shape.dim, hash);
+    hash = ls_hash(&value->type, sizeof value->type, hash);
+    return ls_hash_string((value->layout != NULL ? value->layout : &ls_layout_plain)->name, hash);
+}
+
+static int probe(const struct ls_prepared *prepared, int64_t samples, uint64_t *work,
+                 uint64_t *hash, struct ls_error *error)
+{
+    const struct ls_op *op = prepared->op;
+    (void)samples;
+    (void)work;
+    (void)error;
+    *hash = ls_hash_string(prepared->implementation, ls_hash(&op->kind, sizeof op->kind, 0));
+    for (int i = 0; i < op->inputs; i++)
+        *hash = add_value(op->input[i], *hash);
+    for (int i = 0; i < op->outputs; i++)
+        *hash = add_value(op->output[i], *hash);
+    return 0;
+}
+
 /* Not portable: products in BF16 whose algorithm is AUTO are a library's. */
 static const struct ls_device_environment environment = {
     .named = true,
@@ -226,6 +258,8 @@ static const struct ls_device_environment environment = {
     .widest_isa = isa,
     .describe = name_device,
     .library = "the card's model and the versions of cuDNN and cuBLASLt",
+    .probes = probes,
+    .probe = probe,
 };
 
 const struct ls_device ls_device_cuda = {
