@@ -42,11 +42,6 @@ const char *ls_dataset_stays_away(const struct ls_dataset *dataset, uint32_t wan
     return NULL;
 }
 
-bool ls_dataset_may_reside(const struct ls_dataset *dataset, uint32_t wanted)
-{
-    return ls_dataset_stays_away(dataset, wanted) == NULL;
-}
-
 void ls_dataset_recipe(const struct ls_dataset *dataset, int tensor,
                        struct ls_sample_recipe *recipe)
 {

@@ -10,11 +10,10 @@
 #include "data/reader.h"
 #include "ir/sample_recipe.h"
 
-/* Whether samples can be made from records that lie there: all records are alike, none is skipped
- * as bad, and of the tensors that are wanted (bit k: tensor k of a sample) those of images are only
- * cut out, mirrored, lit and normalized, and the others are as they are. */
-bool ls_dataset_may_reside(const struct ls_dataset *dataset, uint32_t wanted);
-/* Why not, in words that follow "because"; NULL: it may. */
+/* Why samples cannot be made from records that lie there, in words that follow "because"; NULL:
+ * they can. All records must be alike, none is skipped as bad, and of the tensors that are wanted
+ * (bit k: tensor k of a sample) those of images are only cut out, mirrored, lit and normalized, and
+ * the others are as they are. */
 const char *ls_dataset_stays_away(const struct ls_dataset *dataset, uint32_t wanted);
 
 /* The recipe of a tensor, without what is the micro-batch's; and the numbers of its mean, in the
