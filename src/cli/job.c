@@ -18,7 +18,8 @@ int ls_cli_refuse_ranks(const char *command)
         return LOCKSTEP_USAGE;
     }
     return ls_cli_usage_error("%s: only train runs on several ranks, and the launcher has started "
-                              "%d. hint: start it without mpirun or srun",
+                              "%d. hint: start it without mpirun or srun, or set "
+                              "LOCKSTEP_MPI=none",
                               command, ranks);
 }
 

@@ -3,6 +3,8 @@
 #include "transport/launch.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,7 +31,7 @@ static const struct launcher pmix = {"a launcher that speaks PMIx", 0, {"openmpi
 
 static const char install_hint[] =
     "install an MPI library's files for developers (on Debian libopenmpi-dev or libmpich-dev), and "
-    "build Lockstep again";
+    "build Lockstep again; LOCKSTEP_MPI=none trains alone";
 
 /* A number of the environment; 0 where it is not there or none. */
 static int launch_number(const char *name)
@@ -41,19 +43,32 @@ static int launch_number(const char *name)
                                                                                         : 0;
 }
 
-/* Slurm sets SLURM_STEP_NUM_TASKS for what srun starts; a batch script, of which there is one, has
- * SLURM_NTASKS alone. mpirun may itself be started by srun: its own word is asked first. */
+/* How many tasks srun has started this process as one of; 0: it has not. A batch script and the
+ * shell of an allocation, of which there is one each, know the tasks of the whole job: they have no
+ * step, or one of the numbers that Slurm keeps for them. */
+static int launch_slurm_tasks(void)
+{
+    enum { SHIFT = 4 }; /* steps 0xfffffff0 to 0xffffffff are Slurm's own */
+    const char *step = getenv("SLURM_STEP_ID");
+    if (getenv("SLURM_PROCID") == NULL ||
+        (step != NULL && strtoul(step, NULL, 10) >> SHIFT == UINT32_MAX >> SHIFT))
+        return 0;
+    int tasks = launch_number("SLURM_STEP_NUM_TASKS");
+    return tasks > 0 || step == NULL ? tasks : launch_number("SLURM_NTASKS");
+}
+
+/* mpirun may itself be started by srun: its own word is asked first. */
 static struct launcher launch_find_launcher(void)
 {
     struct launcher found = {0};
-    int tasks = launch_number("SLURM_STEP_NUM_TASKS");
+    int tasks = launch_slurm_tasks();
     if (getenv("OMPI_COMM_WORLD_SIZE") != NULL) {
         found = open_mpi;
         found.size = launch_number("OMPI_COMM_WORLD_SIZE");
     } else if (getenv("PMI_SIZE") != NULL) {
         found = mpich;
         found.size = launch_number("PMI_SIZE");
-        if (tasks > 0 && getenv("SLURM_PROCID") != NULL && found.size == tasks)
+        if (tasks > 0 && found.size == tasks)
             found = (struct launcher){slurm.name, tasks, {"mpich", "openmpi", "mpi"}};
     } else if (getenv("PMIX_RANK") != NULL) {
         found = tasks > 0 ? slurm : pmix;
@@ -119,57 +134,173 @@ static int launch_open_module(const char *path, struct ls_transport **transport,
     return 0;
 }
 
-/* Processes that each believe to be alone would all do the same and write the same files. */
-static int launch_check_size(const struct launcher *launcher, struct ls_transport **transport,
-                             struct ls_error *error)
+/* ---- Processes that each believe to be alone --------------------------------------------------
+ */
+
+/* What else says that this process is one of several: how many there are, and which one this is. */
+struct claim {
+    const char *launcher, *size, *rank, *other_rank;
+    bool conclusive; /* one of the variables is enough; else size and a rank must be there */
+};
+
+/* MPI_LOCALNRANKS counts those of one machine. */
+static const struct claim claims[] = {
+    {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", NULL, true},
+    {"mpirun", "PMI_SIZE", "PMI_RANK", NULL, true},
+    {"mpirun", "MPI_LOCALNRANKS", "MPI_LOCALRANKID", NULL, true},
+    {"MVAPICH's mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", NULL, true},
+    {"a launcher that speaks PMIx", "PMIX_SIZE", "PMIX_RANK", NULL, true},
+    {"PALS' mpiexec", "PALS_LOCAL_SIZE", "PALS_RANKID", NULL, true},
+    {"aprun", "ALPS_APP_SIZE", "ALPS_APP_PE", NULL, true},
+    {"jsrun", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK", NULL, true},
+    {"flux run", "FLUX_JOB_SIZE", "FLUX_TASK_RANK", NULL, false},
+    {"horovodrun", "HOROVOD_SIZE", "HOROVOD_RANK", NULL, true},
+    {"torchrun or its like", "WORLD_SIZE", "RANK", "LOCAL_RANK", false},
+};
+
+/* The rank by a variable; -1: it is not there, or no number. */
+static int launch_rank(const char *name)
 {
-    int size = (*transport)->size;
-    if (launcher->size == 0 || launcher->size == size)
+    const char *text = name != NULL ? getenv(name) : NULL;
+    if (text == NULL || strcmp(text, "0") == 0)
+        return text == NULL ? -1 : 0;
+    return launch_number(name) > 0 ? launch_number(name) : -1;
+}
+
+/* At least how many processes a claim says that there are; 0: it says nothing. *rank: this one. */
+static int launch_claimed(const struct claim *claim, int *rank)
+{
+    int size = launch_number(claim->size);
+    *rank = launch_rank(claim->rank);
+    if (*rank < 0)
+        *rank = launch_rank(claim->other_rank);
+    if (!claim->conclusive && *rank < 0)
         return 0;
-    int status = ls_fail(
+    if (claim->conclusive && *rank >= size)
+        size = *rank + 1;
+    *rank = *rank > 0 ? *rank : 0;
+    return size;
+}
+
+/* That this process is one of several, by the environment. */
+struct others {
+    const char *launcher; /* NULL: it is not */
+    int size, rank;
+};
+
+/* What mpirun says of a process that it has started alone goes for srun, too, which may have
+ * started mpirun. */
+static struct others launch_find_others(void)
+{
+    struct others found;
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        found.launcher = claims[i].launcher;
+        found.size = launch_claimed(&claims[i], &found.rank);
+        if (found.size > 1)
+            return found;
+    }
+    found = (struct others){slurm.name, launch_slurm_tasks(), launch_rank("SLURM_PROCID")};
+    bool own = getenv("OMPI_COMM_WORLD_SIZE") != NULL || getenv("PMI_SIZE") != NULL;
+    return found.size > 1 && !own ? found : (struct others){NULL, 1, 0};
+}
+
+/* Processes that each believe to be alone would all do the same and write the same files. */
+static int launch_check_alone(const struct others *others, struct ls_error *error)
+{
+    if (others->launcher == NULL)
+        return 0;
+    return ls_fail(
+        error, LOCKSTEP_RESOURCE, NULL,
+        "start it with the mpirun of an MPI library that Lockstep has a module for, or with srun "
+        "--mpi=pmix or --mpi=pmi2; where each process is meant to train by itself, set "
+        "LOCKSTEP_MPI=none",
+        "%s has started this process as number %d of at least %d, but it finds no other: each "
+        "would train alone and write the same files",
+        others->launcher, others->rank, others->size);
+}
+
+static int launch_check_size(const struct launcher *launcher, const struct others *others,
+                             const struct ls_transport *transport, struct ls_error *error)
+{
+    if (launcher->size == 0 || launcher->size == transport->size)
+        return transport->size == 1 ? launch_check_alone(others, error) : 0;
+    return ls_fail(
         error, LOCKSTEP_RESOURCE, NULL,
         "start it with the mpirun of that library, or name the other's in LOCKSTEP_MPI (openmpi, "
         "mpich); with srun, say --mpi=pmix or --mpi=pmi2",
         "%s has started %d processes, but %s, which Lockstep uses, knows of %d", launcher->name,
-        launcher->size, (*transport)->name, size);
-    (*transport)->calls->end(*transport);
-    *transport = NULL;
+        launcher->size, transport->name, transport->size);
+}
+
+/* ---- Joining --------------------------------------------------------------------------------- */
+
+/* MPICH's libraries end the process with a code of their own where this is damaged. */
+static int launch_check_descriptor(struct ls_error *error)
+{
+    const char *text = getenv("PMI_FD");
+    char *end;
+    errno = 0;
+    long descriptor = text != NULL ? strtol(text, &end, 10) : 0;
+    if (text == NULL || (end != text && *end == '\0' && errno == 0 && descriptor >= 0 &&
+                         descriptor <= INT_MAX && fcntl((int)descriptor, F_GETFD) >= 0))
+        return 0;
+    return ls_fail(
+        error, LOCKSTEP_RESOURCE, "PMI_FD",
+        "it is what mpirun sets for the processes that it starts, and goes to no others; "
+        "LOCKSTEP_MPI=none trains without it",
+        "'%s' is no descriptor of this process", text);
+}
+
+/* What the environment says was read before: MPI's libraries change it. */
+static int launch_join(const struct launcher *launcher, const struct others *others,
+                       const char *wish, struct ls_transport **transport, struct ls_error *error)
+{
+    char path[PATH_MAX];
+    LS_TRY(launch_check_descriptor(error));
+    LS_TRY(launch_choose_module(launcher, wish, path, error));
+    LS_TRY(launch_open_module(path, transport, error));
+    int status = launch_check_size(launcher, others, *transport, error);
+    if (status != 0 || (*transport)->size == 1) {
+        (*transport)->calls->end(*transport);
+        *transport = NULL;
+    }
     return status;
+}
+
+/* What LOCKSTEP_MPI says; NULL: nothing. */
+static const char *launch_wish(void)
+{
+    const char *wish = getenv("LOCKSTEP_MPI");
+    return wish != NULL && wish[0] != '\0' ? wish : NULL;
+}
+
+static bool launch_none_wished(void)
+{
+    const char *wish = launch_wish();
+    return wish != NULL && strcmp(wish, "none") == 0;
 }
 
 int ls_launch(struct ls_transport **transport, struct ls_error *error)
 {
     *transport = NULL;
-    const char *wish = getenv("LOCKSTEP_MPI");
-    if (wish != NULL && wish[0] == '\0')
-        wish = NULL;
-    struct launcher launcher = launch_find_launcher();
-    if (launcher.size == 1 || (launcher.name == NULL && wish == NULL))
+    if (launch_none_wished())
         return 0;
-    char path[PATH_MAX];
-    LS_TRY(launch_choose_module(&launcher, wish, path, error));
-    LS_TRY(launch_open_module(path, transport, error));
-    LS_TRY(launch_check_size(&launcher, transport, error));
-    if ((*transport)->size == 1) {
-        (*transport)->calls->end(*transport);
-        *transport = NULL;
-    }
-    return 0;
+    const char *wish = launch_wish();
+    struct launcher launcher = launch_find_launcher();
+    struct others others = launch_find_others();
+    if (launcher.size == 1 || (launcher.name == NULL && wish == NULL))
+        return launch_check_alone(&others, error);
+    return launch_join(&launcher, &others, wish, transport, error);
 }
 
 int ls_launched(int *rank)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
-                                        "SLURM_PROCID"};
+    struct others others = launch_find_others();
     struct launcher launcher = launch_find_launcher();
+    bool none = launch_none_wished();
     if (rank != NULL)
-        *rank = 0;
-    if (launcher.name == NULL)
+        *rank = none ? 0 : others.rank;
+    if (none || (others.launcher == NULL && launcher.name == NULL))
         return 1;
-    for (size_t i = 0; rank != NULL && i < sizeof names / sizeof *names; i++)
-        if (getenv(names[i]) != NULL) {
-            *rank = launch_number(names[i]);
-            break;
-        }
-    return launcher.size;
+    return others.launcher != NULL ? others.size : launcher.size;
 }

@@ -333,16 +333,108 @@ static void ranks_of_other_versions_are_refused(void **state)
 
 /* ---- Without a job --------------------------------------------------------------------------- */
 
+static void clear_launchers(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE",
+                                        "OMPI_COMM_WORLD_RANK",
+                                        "PMI_SIZE",
+                                        "PMI_RANK",
+                                        "PMIX_RANK",
+                                        "SLURM_STEP_NUM_TASKS",
+                                        "SLURM_STEP_ID",
+                                        "SLURM_PROCID",
+                                        "SLURM_NTASKS",
+                                        "MPI_LOCALNRANKS",
+                                        "WORLD_SIZE",
+                                        "RANK",
+                                        "LOCAL_RANK",
+                                        "LOCKSTEP_MPI",
+                                        "PMI_FD",
+                                        "PALS_RANKID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unsetenv(names[i]);
+}
+
+/* Sets "NAME=value NAME=value". */
+static void set_launchers(const char *variables)
+{
+    char text[256], *rest = NULL;
+    clear_launchers();
+    snprintf(text, sizeof text, "%s", variables);
+    for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        char *equals = strchr(word, '=');
+        *equals = '\0';
+        setenv(word, equals + 1, 1);
+    }
+}
+
+static int open_in(const char *variables)
+{
+    struct lockstep_job_options options;
+    struct lockstep_job *job;
+    lockstep_job_options_init(&options);
+    set_launchers(variables);
+    int status = lockstep_job_open(&options, &job, NULL);
+    if (status != 0 || job != NULL)
+        print_message("%s: %d\n", variables, status);
+    assert_null(job);
+    return status;
+}
+
+static void one_of_several_that_finds_no_other_is_refused(void **state)
+{
+    (void)state;
+    static const char *const several[] = {
+        "MPI_LOCALNRANKS=2",
+        "PALS_RANKID=3",
+        "WORLD_SIZE=4 RANK=0",
+        "WORLD_SIZE=4 LOCAL_RANK=1",
+        "OMPI_COMM_WORLD_SIZE=1 WORLD_SIZE=2 RANK=1",
+        "PMI_SIZE=1 PMI_RANK=0 MPI_LOCALNRANKS=2",
+        "SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 WORLD_SIZE=8 RANK=7",
+        "LOCKSTEP_MPI=missing SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2",
+        "LOCKSTEP_MPI=missing SLURM_STEP_ID=3 SLURM_PROCID=1 SLURM_NTASKS=2",
+        "PMI_SIZE=2 PMI_RANK=1 PMI_FD=nine",
+        "PMI_SIZE=2 PMI_RANK=1 PMI_FD=987654",
+    };
+    for (size_t i = 0; i < sizeof several / sizeof *several; i++)
+        assert_int_equal(open_in(several[i]), LOCKSTEP_RESOURCE);
+    clear_launchers();
+}
+
+static void one_that_was_started_alone_is_not_refused(void **state)
+{
+    (void)state;
+    static const char *const alone[] = {
+        "SLURM_NTASKS=8",
+        "SLURM_NTASKS=8 SLURM_PROCID=0",
+        "SLURM_NTASKS=8 SLURM_PROCID=0 SLURM_STEP_ID=4294967291",
+        "SLURM_NTASKS=8 SLURM_PROCID=0 SLURM_STEP_ID=4294967290 SLURM_STEP_NUM_TASKS=1",
+        "SLURM_NTASKS=1 SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1",
+        "SLURM_NTASKS=4 SLURM_PROCID=1 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 PMI_SIZE=1",
+        "WORLD_SIZE=8",
+        "RANK=3",
+        "LOCAL_RANK=1",
+        "WORLD_SIZE=1 RANK=0 LOCAL_RANK=0",
+        "OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0",
+        "PMI_SIZE=1 PMI_RANK=0 MPI_LOCALNRANKS=1",
+        "LOCKSTEP_MPI=none WORLD_SIZE=4 RANK=2",
+        "LOCKSTEP_MPI=none OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=2",
+    };
+    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++) {
+        assert_int_equal(open_in(alone[i]), 0);
+        assert_int_equal(lockstep_job_launched(NULL), 1);
+    }
+    clear_launchers();
+}
+
 static void without_a_job_a_process_is_alone(void **state)
 {
     (void)state;
-    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK",
-                                        "SLURM_STEP_NUM_TASKS", "LOCKSTEP_MPI"};
     struct lockstep_job_options options;
     struct lockstep_job *job;
     int rank = -1;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        unsetenv(names[i]);
+    clear_launchers();
     lockstep_job_options_init(&options);
     assert_true(options.timeout == 300);
     assert_int_equal(lockstep_job_open(&options, &job, NULL), 0);
@@ -363,7 +455,13 @@ static void without_a_job_a_process_is_alone(void **state)
     setenv("OMPI_COMM_WORLD_RANK", "3", 1);
     assert_int_equal(lockstep_job_launched(&rank), 4);
     assert_int_equal(rank, 3);
+    setenv("WORLD_SIZE", "2", 1);
+    setenv("RANK", "1", 1);
     unsetenv("OMPI_COMM_WORLD_SIZE");
+    unsetenv("OMPI_COMM_WORLD_RANK");
+    assert_int_equal(lockstep_job_launched(&rank), 2);
+    assert_int_equal(rank, 1);
+    clear_launchers();
 }
 
 int main(void)
@@ -375,6 +473,8 @@ int main(void)
         cmocka_unit_test(any_setting_that_differs_is_found_by_name),
         cmocka_unit_test(options_that_differ_are_found),
         cmocka_unit_test(ranks_of_other_versions_are_refused),
+        cmocka_unit_test(one_of_several_that_finds_no_other_is_refused),
+        cmocka_unit_test(one_that_was_started_alone_is_not_refused),
         cmocka_unit_test(without_a_job_a_process_is_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
