@@ -13,18 +13,19 @@ extern "C" {
 #endif
 
 enum lockstep_event_kind {
-    LOCKSTEP_EVENT_START,     /* text: one line of what matters about this run; many of them */
-    LOCKSTEP_EVENT_WARNING,   /* text */
-    LOCKSTEP_EVENT_NOTICE,    /* text: something worth a line in the log (an update repeated ...) */
-    LOCKSTEP_EVENT_PROGRESS,  /* after every update: iteration, loss, learning_rate, ... */
-    LOCKSTEP_EVENT_DISPLAY,   /* every `display` iterations: as PROGRESS, and outputs */
-    LOCKSTEP_EVENT_TEST,      /* a finished test phase: test_net, outputs, samples */
-    LOCKSTEP_EVENT_SNAPSHOT,  /* text: the file that was written */
-    LOCKSTEP_EVENT_END,       /* training is done */
-    LOCKSTEP_EVENT_RUN,       /* run: the facts of this run as figures; once, before START */
-    LOCKSTEP_EVENT_AUDIT,     /* text, audit: a core has computed wrongly (see options.audit) */
-    LOCKSTEP_EVENT_HASH,      /* weights_hash, chain: every 20 iterations; with a text at the end */
-    LOCKSTEP_EVENT_STATISTICS /* statistics: of parameters, behind a DISPLAY (options.statistics) */
+    LOCKSTEP_EVENT_START,    /* text: one line of what matters about this run; many of them */
+    LOCKSTEP_EVENT_WARNING,  /* text */
+    LOCKSTEP_EVENT_NOTICE,   /* text: something worth a line on the screen */
+    LOCKSTEP_EVENT_PROGRESS, /* after every update: iteration, loss, learning_rate, ... */
+    LOCKSTEP_EVENT_DISPLAY,  /* every `display` iterations: as PROGRESS, and outputs */
+    LOCKSTEP_EVENT_TEST,     /* a finished test phase: test_net, outputs, samples */
+    LOCKSTEP_EVENT_SNAPSHOT, /* text: the file that was written */
+    LOCKSTEP_EVENT_END,      /* training is done */
+    LOCKSTEP_EVENT_RUN,      /* run: the facts of this run as figures; once, before START */
+    LOCKSTEP_EVENT_AUDIT,    /* text, audit: a core has computed wrongly (see options.audit) */
+    LOCKSTEP_EVENT_HASH,     /* weights_hash, chain: every 20 iterations; with a text at the end */
+    LOCKSTEP_EVENT_STATISTICS, /* statistics: of parameters, behind a DISPLAY, where wanted */
+    LOCKSTEP_EVENT_DETAIL      /* text: a line for logs, which --verbose shows */
 };
 
 /* What a run is, in figures: what its START lines say in words. */

@@ -7,8 +7,9 @@ from typing import Any, Callable, Dict, Optional, Tuple, Type
 from . import _declarations as c
 from ._library import decode
 
-__all__ = ["Event", "Start", "Warned", "Notice", "Update", "Display", "Tested", "Written", "Ended",
-           "Run", "Audited", "Hashed", "Statistics", "ParameterStatistics", "Histogram", "Output"]
+__all__ = ["Event", "Start", "Warned", "Notice", "Detail", "Update", "Display", "Tested", "Written",
+           "Ended", "Run", "Audited", "Hashed", "Statistics", "ParameterStatistics", "Histogram",
+           "Output"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,13 @@ class Warned(Event):
 @dataclass(frozen=True)
 class Notice(Event):
     """Something worth a line in a log."""
+
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Detail(Event):
+    """A line for logs, which the program shows with --verbose."""
 
     text: str = ""
 
@@ -220,6 +228,7 @@ _MAKERS: Dict[int, Callable[[Any, int, int], Event]] = {
     c.LOCKSTEP_EVENT_START: _text(Start),
     c.LOCKSTEP_EVENT_WARNING: _text(Warned),
     c.LOCKSTEP_EVENT_NOTICE: _text(Notice),
+    c.LOCKSTEP_EVENT_DETAIL: _text(Detail),
     c.LOCKSTEP_EVENT_PROGRESS: _update,
     c.LOCKSTEP_EVENT_DISPLAY: _display,
     c.LOCKSTEP_EVENT_TEST: _tested,

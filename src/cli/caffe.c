@@ -10,6 +10,7 @@
 #include "cli/cards.h"
 #include "cli/job.h"
 #include "cli/report.h"
+#include "monitor/terminal.h"
 
 /* ---- Lines of the log ------------------------------------------------------------------------ */
 
@@ -38,7 +39,7 @@ void ls_caffe_put_event(const struct ls_glog *log, const char *place,
     enum ls_glog_level level = event->kind == LOCKSTEP_EVENT_WARNING ? LS_GLOG_WARNING
                                : event->kind == LOCKSTEP_EVENT_AUDIT ? LS_GLOG_ERROR
                                                                      : LS_GLOG_INFO;
-    if (event->text != NULL)
+    if (event->text != NULL && (event->kind != LOCKSTEP_EVENT_DETAIL || ls_verbose()))
         ls_glog_put(log, level, place, "%s", event->text);
 }
 

@@ -346,14 +346,6 @@ static int check(const struct values *values)
     return 0;
 }
 
-static void put_event(void *user, const struct lockstep_event *event)
-{
-    if (event->text != NULL && event->kind == LOCKSTEP_EVENT_NOTICE)
-        ls_cli_tell(user, event->text);
-    if (event->text != NULL && event->kind == LOCKSTEP_EVENT_WARNING)
-        ls_cli_error(0, "%s", event->text);
-}
-
 static int generate(struct session *session)
 {
     const struct values *values = session->values;
@@ -363,7 +355,7 @@ static int generate(struct session *session)
         status = set_options(values, &options);
     if (status != 0)
         return status;
-    options.callbacks.event = put_event;
+    options.callbacks.event = ls_cli_put_event;
     status = lockstep_generator_load(values->model.model, values->model.weights, &options,
                                      &session->generator, session->error);
     if (status != 0)

@@ -13,7 +13,7 @@
 struct values {
     struct ls_cli_list plugins;
     const char *color;
-    int quiet;
+    int quiet, verbose;
 };
 
 enum { PLUGINS_MAX = 64 };
@@ -47,12 +47,15 @@ static int choose_colours(const struct values *values)
 {
     static const char *const names[] = {
         [LS_COLOURS_AUTO] = "auto", [LS_COLOURS_ALWAYS] = "always", [LS_COLOURS_NEVER] = "never"};
+    const enum ls_verbosity verbosity = values->quiet     ? LS_QUIET
+                                        : values->verbose ? LS_VERBOSE
+                                                          : LS_NORMAL;
     for (int i = 0; values->color != NULL && i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(names[i], values->color) == 0) {
-            ls_terminal_choose((enum ls_colour_choice)i, values->quiet != 0);
+            ls_terminal_choose((enum ls_colour_choice)i, verbosity);
             return 0;
         }
-    ls_terminal_choose(LS_COLOURS_AUTO, values->quiet != 0);
+    ls_terminal_choose(LS_COLOURS_AUTO, verbosity);
     return values->color == NULL
                ? 0
                : ls_cli_usage_error("--color: '%s' is unknown. hint: auto, always or never",
@@ -62,6 +65,9 @@ static int choose_colours(const struct values *values)
 const struct ls_cli_option ls_cli_common_options[] = {
     LS_CLI_ROW(LS_CLI_FLAG, "quiet", NULL, struct values, quiet, 0,
                "say no more than errors, warnings and the result (also -q)"),
+    LS_CLI_ROW(LS_CLI_FLAG, "verbose", NULL, struct values, verbose, 0,
+               "say details, too: which parameter each tensor of a file of weights is\n"
+               "for, updates that were repeated"),
     LS_CLI_CHOICE("color", "WHEN", struct values, color, "auto always never",
                   "colours: auto (on a terminal, unless NO_COLOR is set), always or\n"
                   "never; default: auto"),
@@ -73,7 +79,7 @@ const struct ls_cli_option ls_cli_common_options[] = {
 int ls_cli_take_common(int *count, char **arguments)
 {
     struct values values = {.quiet = 0};
-    ls_terminal_choose(LS_COLOURS_AUTO, false);
+    ls_terminal_choose(LS_COLOURS_AUTO, LS_NORMAL);
     int status = ls_cli_take_options(ls_cli_common_options, count, arguments, &values);
     if (status == 0)
         status = choose_colours(&values);

@@ -28,6 +28,8 @@ int ls_cli_load_model(const char *command, const struct ls_cli_model_values *val
     options.iterations = iterations;
     options.memory = memory;
     options.callbacks = callbacks;
+    if (callbacks.event == NULL)
+        options.callbacks.event = ls_cli_put_event;
     options.labels = values->labels;
     options.mean = values->mean;
     options.resize = (int)values->resize;

@@ -107,6 +107,17 @@ void ls_cli_tell(void *user, const char *line)
         put_together(line, false);
 }
 
+void ls_cli_put_event(void *user, const struct lockstep_event *event)
+{
+    if (event->text == NULL)
+        return;
+    if (event->kind == LOCKSTEP_EVENT_WARNING)
+        ls_cli_error(0, "%s", event->text);
+    if (event->kind == LOCKSTEP_EVENT_NOTICE ||
+        (event->kind == LOCKSTEP_EVENT_DETAIL && ls_verbose()))
+        ls_cli_tell(user, event->text);
+}
+
 void ls_cli_put_lines(const char *text)
 {
     put_together(text, false);

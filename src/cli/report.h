@@ -26,6 +26,9 @@ int ls_cli_report(int status, struct lockstep_error *error);
 /* A line on stderr about what is being done, unless the user wishes to hear only of errors and
  * results; for callbacks. */
 void ls_cli_tell(void *user, const char *line);
+/* The `event` callback of a command whose output is for other programs: warnings and notices go to
+ * stderr. */
+void ls_cli_put_event(void *user, const struct lockstep_event *event);
 
 /* Writes a text of several lines. */
 void ls_cli_put_lines(const char *text);

@@ -13,6 +13,7 @@ static const char *const names[] = {
     [LOCKSTEP_EVENT_SNAPSHOT] = "snapshot", [LOCKSTEP_EVENT_END] = "end",
     [LOCKSTEP_EVENT_RUN] = "run",           [LOCKSTEP_EVENT_AUDIT] = "audit",
     [LOCKSTEP_EVENT_HASH] = "hash",         [LOCKSTEP_EVENT_STATISTICS] = "statistics",
+    [LOCKSTEP_EVENT_DETAIL] = "detail",
 };
 
 static void put_outputs(struct ls_json_writer *json, const struct lockstep_event *event)

@@ -23,6 +23,7 @@ void ls_monitor_init(struct ls_monitor *monitor, FILE *out, FILE *log, double (*
                                    .log = log,
                                    .terminal = ls_terminal(out),
                                    .quiet = ls_quiet(),
+                                   .verbose = ls_verbose(),
                                    .line = {out, 0}};
     monitor->clock = clock != NULL ? clock : ls_monitor_clock;
     monitor->begun = monitor->clock();
@@ -255,6 +256,7 @@ static void put_event(struct ls_monitor *monitor, const struct lockstep_event *e
     switch (event->kind) {
     case LOCKSTEP_EVENT_START:
     case LOCKSTEP_EVENT_NOTICE:
+    case LOCKSTEP_EVENT_DETAIL:
         put_sentence(monitor, "", event->text);
         break;
     case LOCKSTEP_EVENT_WARNING:
@@ -353,7 +355,8 @@ void ls_monitor_event(void *user, const struct lockstep_event *event)
     if (monitor->log != NULL)
         log_event(monitor, event);
     if ((event->kind == LOCKSTEP_EVENT_HASH && event->text == NULL) ||
-        event->kind == LOCKSTEP_EVENT_STATISTICS)
+        event->kind == LOCKSTEP_EVENT_STATISTICS ||
+        (event->kind == LOCKSTEP_EVENT_DETAIL && !monitor->verbose))
         return; /* for the log alone */
     if (monitor->quiet && !is_result(event)) {
         remember(monitor, event);

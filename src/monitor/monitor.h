@@ -10,7 +10,8 @@
  * the run, and one at its end. As in Caffe, "Iteration 100, loss" is that of the update with number
  * 100, counted from 0: 101 updates are done then. A terminal gets a line that is redrawn in place,
  * and one line for each test. A quiet run writes warnings and, at the end, the last test,
- * the loss and the snapshot. A log in JSON gets one object for each event.
+ * the loss and the snapshot, a verbose one details as well. A log in JSON gets one object for each
+ * event.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_MONITOR_MONITOR_H
@@ -30,6 +31,7 @@ struct ls_monitor {
     FILE *log;             /* JSON, borrowed; NULL: none */
     bool terminal;         /* `out` is one */
     bool quiet;            /* warnings and the result alone */
+    bool verbose;          /* details, too */
     int width;             /* of the terminal; 0: ask it each time */
     double (*clock)(void); /* seconds, going forward */
 

@@ -73,18 +73,23 @@ int ls_terminal_height(FILE *stream)
 
 static struct {
     enum ls_colour_choice colours;
-    bool quiet;
-} chosen;
+    enum ls_verbosity verbosity;
+} chosen = {LS_COLOURS_AUTO, LS_NORMAL};
 
-void ls_terminal_choose(enum ls_colour_choice colours, bool quiet)
+void ls_terminal_choose(enum ls_colour_choice colours, enum ls_verbosity verbosity)
 {
     chosen.colours = colours;
-    chosen.quiet = quiet;
+    chosen.verbosity = verbosity;
 }
 
 bool ls_quiet(void)
 {
-    return chosen.quiet;
+    return chosen.verbosity == LS_QUIET;
+}
+
+bool ls_verbose(void)
+{
+    return chosen.verbosity == LS_VERBOSE;
 }
 
 /* The value of a variable of the environment; "" where it is not set. */

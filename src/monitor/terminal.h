@@ -19,9 +19,12 @@ bool ls_terminal_utf8(void);
 
 /* What the user wishes of all streams: set once, before anything is written. */
 enum ls_colour_choice { LS_COLOURS_AUTO, LS_COLOURS_ALWAYS, LS_COLOURS_NEVER };
-void ls_terminal_choose(enum ls_colour_choice colours, bool quiet);
+enum ls_verbosity { LS_QUIET, LS_NORMAL, LS_VERBOSE };
+void ls_terminal_choose(enum ls_colour_choice colours, enum ls_verbosity verbosity);
 /* Whether no more than errors, warnings and results is wished. */
 bool ls_quiet(void);
+/* Whether details are wished, too (LOCKSTEP_EVENT_DETAIL). */
+bool ls_verbose(void);
 
 enum ls_colours {
     LS_COLOURS_NONE,

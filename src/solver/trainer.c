@@ -285,7 +285,7 @@ static void tell_repeat(struct ls_trainer *trainer)
     char times[64] = "";
     if (count == power)
         snprintf(times, sizeof times, " (%lld updates of this run so far)", (long long)count);
-    ls_events_say(trainer, LOCKSTEP_EVENT_NOTICE,
+    ls_events_say(trainer, LOCKSTEP_EVENT_DETAIL,
                   "Iteration %lld: the update was repeated, because sums of gradients were set "
                   "for another size; this takes time, and nothing is wrong%s",
                   (long long)trainer->iteration,

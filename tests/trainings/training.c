@@ -68,7 +68,7 @@ static void notice_event(void *user, const struct lockstep_event *event)
 {
     struct training *training = user;
     training->tests += event->kind == LOCKSTEP_EVENT_TEST;
-    training->repeats += event->kind == LOCKSTEP_EVENT_NOTICE && event->text != NULL &&
+    training->repeats += event->kind == LOCKSTEP_EVENT_DETAIL && event->text != NULL &&
                          strstr(event->text, "the update was repeated") != NULL;
 }
 

@@ -158,9 +158,9 @@ static void lines_read_as_caffe_writes_them(void **state)
                     "    Test net output #0: accuracy = 0.98\n"
                     "    Test net output #1: loss = 0.21 (* 0.5 = 0.105 loss)\n");
     send_text(&screen, LOCKSTEP_EVENT_SNAPSHOT, "out/lenet_iter_500.safetensors");
-    send_text(&screen, LOCKSTEP_EVENT_NOTICE, "an update was repeated");
+    send_text(&screen, LOCKSTEP_EVENT_NOTICE, "an update is late");
     send(&screen, (struct lockstep_event){.kind = LOCKSTEP_EVENT_END, .iteration = 101});
-    expect(&screen, "Snapshotting to out/lenet_iter_500.safetensors\nan update was repeated\n"
+    expect(&screen, "Snapshotting to out/lenet_iter_500.safetensors\nan update is late\n"
                     "Optimization Done.\n");
     assert_string_equal(screen.monitor.last_snapshot, "out/lenet_iter_500.safetensors");
     close_screen(&screen);
@@ -304,6 +304,22 @@ static void a_run_with_nothing_left_says_so(void **state)
     close_screen(&screen);
 }
 
+/* What is a detail is told where it is asked for. */
+static void details_are_told_in_verbose_runs(void **state)
+{
+    (void)state;
+    static const enum ls_verbosity choices[] = {LS_QUIET, LS_NORMAL, LS_VERBOSE};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        struct screen screen;
+        ls_terminal_choose(LS_COLOURS_AUTO, choices[i]);
+        open_screen(&screen, false);
+        ls_terminal_choose(LS_COLOURS_AUTO, LS_NORMAL);
+        send_text(&screen, LOCKSTEP_EVENT_DETAIL, "an update was repeated");
+        expect(&screen, choices[i] == LS_VERBOSE ? "an update was repeated\n" : "");
+        close_screen(&screen);
+    }
+}
+
 /* A quiet run tells warnings and what has come of it. */
 static void quiet_runs_tell_warnings_and_the_result(void **state)
 {
@@ -311,9 +327,9 @@ static void quiet_runs_tell_warnings_and_the_result(void **state)
     struct screen screen;
     const struct lockstep_run run = {.max_iter = 1000, .iteration_end = 1000, .display = 10};
     for (int terminal = 0; terminal < 2; terminal++) {
-        ls_terminal_choose(LS_COLOURS_AUTO, true);
+        ls_terminal_choose(LS_COLOURS_AUTO, LS_QUIET);
         open_screen(&screen, terminal != 0);
-        ls_terminal_choose(LS_COLOURS_AUTO, false);
+        ls_terminal_choose(LS_COLOURS_AUTO, LS_NORMAL);
         send(&screen, (struct lockstep_event){.kind = LOCKSTEP_EVENT_RUN, .run = &run});
         send_text(&screen, LOCKSTEP_EVENT_START, "go");
         send_text(&screen, LOCKSTEP_EVENT_NOTICE, "note");
@@ -423,6 +439,7 @@ int main(void)
         cmocka_unit_test(without_display_there_is_a_line_every_ten_seconds),
         cmocka_unit_test(without_display_the_loss_is_still_printed),
         cmocka_unit_test(the_live_line_gives_way_to_lines),
+        cmocka_unit_test(details_are_told_in_verbose_runs),
         cmocka_unit_test(quiet_runs_tell_warnings_and_the_result),
         cmocka_unit_test(many_figures_are_all_printed),
         cmocka_unit_test(long_sentences_end_between_words),

@@ -96,7 +96,7 @@ static void quiet_progress_writes_nothing(void **state)
 {
     (void)state;
     struct screen screen;
-    ls_terminal_choose(LS_COLOURS_AUTO, true);
+    ls_terminal_choose(LS_COLOURS_AUTO, LS_QUIET);
     for (int terminal = 0; terminal < 2; terminal++) {
         open_screen(&screen, terminal != 0);
         done(&screen, 1000, 20);
@@ -105,7 +105,7 @@ static void quiet_progress_writes_nothing(void **state)
         expect(&screen, "");
         close_screen(&screen);
     }
-    ls_terminal_choose(LS_COLOURS_AUTO, false);
+    ls_terminal_choose(LS_COLOURS_AUTO, LS_NORMAL);
 }
 
 static void control_characters_are_shown_as_marks(void **state)
