@@ -17,6 +17,7 @@
 #include "base/arithmetic.h"
 #include "base/error.h"
 
+/* SSE4.1 limits oneDNN alone: our loops are the generic ones there. */
 enum ls_isa { LS_ISA_GENERIC, LS_ISA_SSE41, LS_ISA_AVX2, LS_ISA_AVX512, LS_ISAS };
 
 /* The one in use: what was selected, else the widest that this processor has. */
@@ -60,7 +61,7 @@ void ls_cpu_pretend_unit(enum ls_bf16_unit unit, enum ls_bf16_unit_state state);
 /* Declares the tables of one type, and a function named like the type that gives the one in use. */
 #if defined(__x86_64__)
 #define LS_VECTOR_TABLES(type)                                                                     \
-    extern const struct type type##_generic, type##_sse41, type##_avx2, type##_avx512;             \
+    extern const struct type type##_generic, type##_avx2, type##_avx512;                           \
     static inline const struct type *type(void)                                                    \
     {                                                                                              \
         switch (ls_cpu_isa()) {                                                                    \
@@ -68,8 +69,6 @@ void ls_cpu_pretend_unit(enum ls_bf16_unit unit, enum ls_bf16_unit_state state);
             return &type##_avx512;                                                                 \
         case LS_ISA_AVX2:                                                                          \
             return &type##_avx2;                                                                   \
-        case LS_ISA_SSE41:                                                                         \
-            return &type##_sse41;                                                                  \
         default:                                                                                   \
             return &type##_generic;                                                                \
         }                                                                                          \
@@ -89,11 +88,9 @@ void ls_cpu_pretend_unit(enum ls_bf16_unit unit, enum ls_bf16_unit_state state);
 #define LS_ISA_PASTE(a, b)    LS_ISA_PASTE_(a, b)
 #define LS_ISA_NAME(name)     LS_ISA_PASTE(name##_, LS_ISA)
 #define LS_ISA_NUMBER_generic 0
-#define LS_ISA_NUMBER_sse41   1
 #define LS_ISA_NUMBER_avx2    2
 #define LS_ISA_NUMBER_avx512  3
 #define LS_ISA_NUMBER_GENERIC 0
-#define LS_ISA_NUMBER_SSE41   1
 #define LS_ISA_NUMBER_AVX2    2
 #define LS_ISA_NUMBER_AVX512  3
 #define LS_ISA_IS(name)       (LS_ISA_PASTE(LS_ISA_NUMBER_, LS_ISA) == LS_ISA_NUMBER_##name)

@@ -240,10 +240,8 @@ static void instruction_sets(void **state)
     assert_true(count < MOST);
 #if defined(__x86_64__)
     static const struct ls_vector_volume *const loops[LS_ISAS] = {
-        [LS_ISA_SSE41] = &ls_vector_volume_sse41,
-        [LS_ISA_AVX2] = &ls_vector_volume_avx2,
-        [LS_ISA_AVX512] = &ls_vector_volume_avx512};
-    for (int isa = LS_ISA_SSE41; isa < LS_ISAS; isa++) {
+        [LS_ISA_AVX2] = &ls_vector_volume_avx2, [LS_ISA_AVX512] = &ls_vector_volume_avx512};
+    for (int isa = LS_ISA_AVX2; isa < LS_ISAS; isa++) {
         if (!ls_cpu_isa_supported((enum ls_isa)isa))
             continue;
         assert_int_equal(run_loops(loops[isa], other), count);

@@ -12,8 +12,6 @@ static ALWAYS_INLINE LS_REGISTER choose(LS_REGISTER z, LS_REGISTER below)
     return _mm512_mask_mov_ps(z, _mm512_cmp_ps_mask(z, LS_SPREAD(0.0F), _CMP_LE_OQ), below);
 #elif LS_ISA_IS(AVX2)
     return _mm256_blendv_ps(z, below, _mm256_cmp_ps(z, LS_SPREAD(0.0F), _CMP_LE_OQ));
-#elif LS_ISA_IS(SSE41)
-    return _mm_blendv_ps(z, below, _mm_cmple_ps(z, LS_SPREAD(0.0F)));
 #else
     return z <= 0 ? below : z;
 #endif

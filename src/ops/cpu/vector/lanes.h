@@ -130,13 +130,6 @@ static inline double ls_fold_lanes_double(const double lane[LS_LANES])
 #define LS_STORE(to, value) _mm256_storeu_ps(to, value)
 #define LS_SPREAD(value)    _mm256_set1_ps(value)
 #define LS_SLEEF(function)  Sleef_cinz_##function##f8_u10avx
-#elif LS_ISA_IS(SSE41)
-#define LS_REGISTER         __m128
-#define LS_WIDTH            4
-#define LS_LOAD(from)       _mm_loadu_ps(from)
-#define LS_STORE(to, value) _mm_storeu_ps(to, value)
-#define LS_SPREAD(value)    _mm_set1_ps(value)
-#define LS_SLEEF(function)  Sleef_cinz_##function##f4_u10sse4
 #else
 #define LS_REGISTER         float
 #define LS_WIDTH            1
@@ -181,23 +174,6 @@ static inline void ls_store_bf16(uint16_t *to, __m256 value)
     rounded = _mm256_blendv_epi8(_mm256_srli_epi32(rounded, 16), quiet, nan);
     rounded = _mm256_permute4x64_epi64(_mm256_packus_epi32(rounded, rounded), 0x08);
     _mm_storeu_si128((__m128i *)(void *)to, _mm256_castsi256_si128(rounded));
-}
-#elif LS_ISA_IS(SSE41)
-static inline __m128 ls_load_bf16(const uint16_t *from)
-{
-    __m128i numbers = _mm_loadl_epi64((const __m128i *)(const void *)from);
-    return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(numbers), 16));
-}
-
-static inline void ls_store_bf16(uint16_t *to, __m128 value)
-{
-    const __m128i bits = _mm_castps_si128(value), upper = _mm_srli_epi32(bits, 16);
-    const __m128i odd = _mm_and_si128(upper, _mm_set1_epi32(1));
-    const __m128i quiet = _mm_or_si128(upper, _mm_set1_epi32(0x40));
-    const __m128i nan = _mm_castps_si128(_mm_cmpunord_ps(value, value));
-    __m128i rounded = _mm_add_epi32(bits, _mm_add_epi32(odd, _mm_set1_epi32(0x7fff)));
-    rounded = _mm_blendv_epi8(_mm_srli_epi32(rounded, 16), quiet, nan);
-    _mm_storel_epi64((__m128i *)(void *)to, _mm_packus_epi32(rounded, rounded));
 }
 #else
 static inline float ls_load_bf16(const uint16_t *from)
@@ -251,17 +227,6 @@ static inline LS_REGISTER ls_exp(LS_REGISTER x)
     y = _mm256_blendv_ps(y, LS_SPREAD(__builtin_inff()),
                          _mm256_cmp_ps(x, LS_SPREAD(100), _CMP_GT_OQ));
     return _mm256_andnot_ps(_mm256_cmp_ps(x, LS_SPREAD(-104), _CMP_LT_OQ), y);
-}
-#elif LS_ISA_IS(SSE41)
-static inline LS_REGISTER ls_exp(LS_REGISTER x)
-{
-    const __m128i n = _mm_cvtps_epi32(x * LS_SPREAD(0x1.715476p+0F)), half = _mm_srai_epi32(n, 1);
-    const __m128i bias = _mm_set1_epi32(127), other = _mm_sub_epi32(n, half);
-    LS_REGISTER y = ls_exp_mantissa(x, _mm_cvtepi32_ps(n));
-    y = y * _mm_castsi128_ps(_mm_slli_epi32(_mm_add_epi32(half, bias), 23));
-    y = y * _mm_castsi128_ps(_mm_slli_epi32(_mm_add_epi32(other, bias), 23));
-    y = _mm_blendv_ps(y, LS_SPREAD(__builtin_inff()), _mm_cmpgt_ps(x, LS_SPREAD(100)));
-    return _mm_andnot_ps(_mm_cmplt_ps(x, LS_SPREAD(-104)), y);
 }
 #else
 #define ls_exp(x) LS_SLEEF(exp)(x)

@@ -36,20 +36,6 @@ static inline void logarithm(double *u)
     for (int i = 0; i < LS_LANES; i += 4)
         _mm256_storeu_pd(u + i, Sleef_cinz_logd4_u10avx(_mm256_loadu_pd(u + i)));
 }
-#elif LS_ISA_IS(SSE41)
-static inline void circle(double *v, double *cosine)
-{
-    for (int i = 0; i < LS_LANES; i += 2) {
-        Sleef___m128d_2 both = Sleef_cinz_sincospid2_u05sse4(_mm_loadu_pd(v + i));
-        _mm_storeu_pd(v + i, both.x);
-        _mm_storeu_pd(cosine + i, both.y);
-    }
-}
-static inline void logarithm(double *u)
-{
-    for (int i = 0; i < LS_LANES; i += 2)
-        _mm_storeu_pd(u + i, Sleef_cinz_logd2_u10sse4(_mm_loadu_pd(u + i)));
-}
 #else
 static inline void circle(double *v, double *cosine)
 {

@@ -30,15 +30,6 @@ enum { ROUNDS = 10, NUMBERS = 4 * LS_LANES }; /* NUMBERS: made by one call of si
 #define XOR3(a, b, c)  _mm256_xor_si256(_mm256_xor_si256(a, b), c)
 #define LOAD(from)     _mm256_loadu_si256((const __m256i *)(from))
 #define STORE(to, a)   _mm256_storeu_si256((__m256i *)(to), a)
-#elif LS_ISA_IS(SSE41)
-#define WIDE           __m128i
-#define SPREAD(value)  _mm_set1_epi64x((long long)(value))
-#define ADD(a, b)      _mm_add_epi64(a, b)
-#define MULTIPLY(a, b) _mm_mul_epu32(a, b)
-#define UPPER(a)       _mm_srli_epi64(a, 32)
-#define XOR3(a, b, c)  _mm_xor_si128(_mm_xor_si128(a, b), c)
-#define LOAD(from)     _mm_loadu_si128((const __m128i *)(from))
-#define STORE(to, a)   _mm_storeu_si128((__m128i *)(to), a)
 #endif
 
 #if defined(WIDE)

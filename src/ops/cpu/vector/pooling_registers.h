@@ -50,10 +50,6 @@ static ALWAYS_INLINE void NAME(challenge)(NAME(reg) value, NAME(ireg) where, NAM
     *best = (NAME(reg))_mm256_blendv_epi8((__m256i)*best, (__m256i)value, (__m256i)greater);
     if (indexed)
         *at = (NAME(ireg))_mm256_blendv_epi8((__m256i)*at, (__m256i)where, (__m256i)greater);
-#elif LS_ISA_IS(SSE41)
-    *best = (NAME(reg))_mm_blendv_epi8((__m128i)*best, (__m128i)value, (__m128i)greater);
-    if (indexed)
-        *at = (NAME(ireg))_mm_blendv_epi8((__m128i)*at, (__m128i)where, (__m128i)greater);
 #else
     *best = (NAME(reg))((greater & (NAME(ireg))value) | (~greater & (NAME(ireg)) * best));
     if (indexed)
