@@ -44,12 +44,16 @@ if(NOT LOCKSTEP_SANITIZE) # a sanitizer's own functions come with the program
   target_link_options(lockstep_shared PRIVATE -Wl,--no-undefined)
 endif()
 
-# The program is written with the public header alone: no other folder is on its path.
+# The program is written with the public header alone: no other folder is on its path. Tests link it
+# with a fake of the library, and with a faulty one.
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.c
      ${CMAKE_SOURCE_DIR}/src/monitor/*.c)
+list(FILTER sources EXCLUDE REGEX "/main\\.c$")
 if(sources)
-  add_executable(lockstep_program ${sources})
-  target_link_libraries(lockstep_program PRIVATE lockstep_static ls_flags)
+  add_library(ls_command_line STATIC ${sources})
+  target_link_libraries(ls_command_line PUBLIC ls_flags)
+  add_executable(lockstep_program ${CMAKE_SOURCE_DIR}/src/cli/main.c)
+  target_link_libraries(lockstep_program PRIVATE ls_command_line lockstep_static)
   set_target_properties(lockstep_program PROPERTIES OUTPUT_NAME lockstep
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS lockstep_program)

@@ -1,5 +1,5 @@
-# A test of the tests: builds that break the contract on purpose, each in one source file and one
-# way, where that file asks for LS_MUTANT(NAME) (base/mutant.h):
+# A test of the tests: mistakes that break the contract on purpose, each where a source file asks for
+# LS_MUTANT(NAME) (base/mutant.h):
 #
 #   FLOATS     gradients are rounded as sums of floats are, in the order in which they arrive
 #   GENERATOR  each thread has a random number generator of its own
@@ -23,57 +23,56 @@
 #   CORRECTION Adam's correction is rounded once more
 #
 # Each is found by one case of one test, which says what it says of that mistake: an expression that
-# another failure would match proves nothing. The broken file is linked in front of the library,
-# whose own then stays out.
+# another failure would match proves nothing. The sources with mistakes are compiled once more, and
+# linked in front of the library, whose own then stay out; LOCKSTEP_MUTANT chooses one of them.
 #
-# Of the first four `verify` must find the difference, too; the build without any (SOUND) must pass
-# what they fail.
+# Of the first four `verify` must find the difference, too; without any (SOUND) it must pass what they
+# fail.
 if(NOT TARGET ls_support OR NOT TARGET ls_api)
   return()
 endif()
 
-# `test` and `filter`: the test of the promise that must find it, which says `difference`.
-function(ls_mutant name source test filter difference)
-  string(TOLOWER ${name} lower)
-  set(verify mutant_${lower}_verify)
-  set(workers mutant_${lower}_workers)
-  ls_test(${verify} ${CMAKE_SOURCE_DIR}/tests/numerics/mutant.c ls_trainings ${LS_MODULES})
-  # The test of the promise itself, one case of it, run on the broken build.
-  ls_test(${workers} ${CMAKE_SOURCE_DIR}/tests/numerics/${test}.c ls_trainings ${LS_MODULES})
-  foreach(program ${verify} ${workers})
-    target_compile_definitions(${program} PRIVATE LS_MUTANT_${name}=1)
-    if(source)
-      target_sources(${program} PRIVATE ${CMAKE_SOURCE_DIR}/src/${source})
-    endif()
-  endforeach()
-  # The trainings of `verify` get their schedule where they make their engines.
-  target_link_options(${verify} PRIVATE -Wl,--wrap=ls_engine_create)
-  set_tests_properties(${workers} PROPERTIES ENVIRONMENT
-    "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=${filter}")
+# ls_mutant_test(TEST NAME SOURCE FILTER EXPRESSION COMMAND...): the case FILTER with the mistake NAME,
+# which is in SOURCE, must say EXPRESSION; "" are none.
+set(mutated "")
+function(ls_mutant_test test name source filter expression)
+  ls_add_test(${test} ${ARGN})
+  set_tests_properties(${test} PROPERTIES
+    ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_MUTANT=${name};LOCKSTEP_TEST_FILTER=${filter}")
+  if(expression)
+    set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "${expression}")
+  endif()
   if(source)
-    set_tests_properties(${workers} PROPERTIES
-      PASS_REGULAR_EXPRESSION "${difference}: the snapshots differ from byte")
+    set(mutated ${mutated} ${CMAKE_SOURCE_DIR}/src/${source} PARENT_SCOPE)
   endif()
 endfunction()
 
+# `verify`, and one case of the test of the promise itself.
+macro(ls_mutant name source verified test filter difference)
+  string(TOLOWER ${name} lower)
+  ls_mutant_test(mutant_${lower}_verify ${name} "" "${verified}" "" mutants_verify)
+  if(${name} STREQUAL "SOUND")
+    ls_mutant_test(mutant_${lower}_workers ${name} "" ${filter} "" mutants ${test})
+  else()
+    ls_mutant_test(mutant_${lower}_workers ${name} ${source} ${filter}
+      "${difference}: the snapshots differ from byte" mutants ${test})
+  endif()
+endmacro()
+
 set(held test_workers a_micro_batch_held_back_changes_no_bit "held back, 2 workers")
-ls_mutant(SOUND "" ${held})
-ls_mutant(FLOATS ops/cpu/accumulator.c ${held})
-ls_mutant(GENERATOR ops/cpu/dropout.c ${held})
-ls_mutant(FORGETFUL engine/run.c ${held})
-ls_mutant(STATISTICS engine/exchange.c test_batch_norm any_workers_give_same_bits_with_any_groups
-  "batches of 32, groups of 0, 2 workers")
+ls_mutant(SOUND "" "*" ${held})
+# These need the order of the first net, or the statistics of the second one.
+ls_mutant(FLOATS ops/cpu/accumulator.c verify_finds_mutants ${held})
+ls_mutant(GENERATOR ops/cpu/dropout.c verify_finds_mutants ${held})
+ls_mutant(FORGETFUL engine/run.c "*" ${held})
+ls_mutant(STATISTICS engine/exchange.c verify_finds_mutants_of_batch_statistics test_batch_norm
+  any_workers_give_same_bits_with_any_groups "batches of 32, groups of 0, 2 workers")
 
 # `test` (of tests/numerics) must find it in its case `filter`, and say so.
-function(ls_mutant_in name source test filter expression)
+macro(ls_mutant_in name source test filter expression)
   string(TOLOWER mutant_${name} mutant)
-  ls_test(${mutant} ${CMAKE_SOURCE_DIR}/tests/numerics/${test}.c ls_trainings ${LS_MODULES})
-  target_compile_definitions(${mutant} PRIVATE LS_MUTANT_${name}=1)
-  target_sources(${mutant} PRIVATE ${CMAKE_SOURCE_DIR}/src/${source})
-  set_tests_properties(${mutant} PROPERTIES
-    ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=${filter}"
-    PASS_REGULAR_EXPRESSION "${expression}")
-endfunction()
+  ls_mutant_test(${mutant} ${name} ${source} ${filter} "${expression}" mutants ${test})
+endmacro()
 ls_mutant_in(EXPONENTS solver/resume.c test_cuts
   a_resumed_training_writes_the_snapshot_it_was_resumed_from
   "resumed at [0-9]*, nothing done: the snapshots differ from byte")
@@ -108,18 +107,12 @@ ls_mutant_in(LOST engine/work_queue.c test_ranks work_queue_gives_the_bits_of_on
   "dropout: rank [01] of 2: micro-batch [0-9]* was given to 0 ranks")
 
 # Mutants whose runs agree with each other: the table of golden bits must find them, in `net`.
-function(ls_mutant_of_bits name source net difference)
+macro(ls_mutant_of_bits name source net difference)
   string(TOLOWER mutant_${name}_golden test)
-  file(GLOB golden CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/golden/*.c)
-  add_executable(${test} ${golden} ${CMAKE_SOURCE_DIR}/src/${source})
-  target_link_libraries(${test} PRIVATE ls_support ${LS_MODULES})
-  set_target_properties(${test} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  target_compile_definitions(${test} PRIVATE LS_MUTANT_${name}=1)
-  add_test(NAME ${test} COMMAND ${test} sse41)
-  set_tests_properties(${test} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT}
-    ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=${net}" PASS_REGULAR_EXPRESSION
-    "golden bits of ${net} on sse41 are others .own kernels on any instruction set.: ${difference}")
-endfunction()
+  ls_mutant_test(${test} ${name} ${source} ${net}
+    "golden bits of ${net} on sse41 are others .own kernels on any instruction set.: ${difference}"
+    mutants_golden sse41)
+endmacro()
 ls_mutant_of_bits(ROUNDED ops/cpu/filler.c own_functions
   "update 0 is the first that differs, parameter last.scale the first there .1 of 4 differ.")
 ls_mutant_of_bits(CORRECTION device/update.c check_own
@@ -127,18 +120,25 @@ ls_mutant_of_bits(CORRECTION device/update.c check_own
 ls_mutant_of_bits(REPLAYED plan/recompute.c own_losses
   "the loss of update 1 differs, all weights agree")
 
+list(REMOVE_DUPLICATES mutated)
+add_library(ls_mutants OBJECT ${mutated})
+target_compile_definitions(ls_mutants PRIVATE LS_MUTANTS)
+target_link_libraries(ls_mutants PRIVATE ${LS_MODULES})
+set(objects $<TARGET_OBJECTS:ls_mutants>)
+ls_test_program(mutants "${objects};$<TARGET_OBJECTS:ls_tests_numerics>" ls_trainings ${LS_MODULES})
+ls_test_program(mutants_golden "${objects};$<TARGET_OBJECTS:ls_golden>" ${LS_MODULES})
+ls_test_program(mutants_verify "${objects};${CMAKE_SOURCE_DIR}/tests/numerics/mutant.c" ls_trainings
+  ${LS_MODULES})
+# The trainings of `verify` get their schedule where they make their engines.
+target_link_options(mutants_verify PRIVATE -Wl,--wrap=ls_engine_create)
+
 # A build with a core that computes wrongly now and then, which audits must find: tests, and a
 # program that scripts run (LOCKSTEP_FAULT says which core, see tests/support/fault.h).
 ls_test(numerics_faulty_core ${CMAKE_SOURCE_DIR}/tests/numerics/faulty_core.c
   ls_trainings ${LS_MODULES})
 target_link_options(numerics_faulty_core PRIVATE -Wl,--wrap=ls_layer_type_find)
-file(GLOB program CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.c
-     ${CMAKE_SOURCE_DIR}/src/monitor/*.c)
-add_executable(lockstep_faulty ${program})
-target_link_libraries(lockstep_faulty PRIVATE ls_support ${LS_MODULES})
-# The library's own names are hidden from the program elsewhere, not here.
-target_compile_definitions(lockstep_faulty PRIVATE ls_json_string=ls_program_json_string
-                           ls_json_integer=ls_program_json_integer)
+add_executable(lockstep_faulty ${CMAKE_SOURCE_DIR}/src/cli/main.c)
+target_link_libraries(lockstep_faulty PRIVATE ls_command_line ls_support ${LS_MODULES})
 set_target_properties(lockstep_faulty PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 foreach(target numerics_faulty_core lockstep_faulty)
   target_compile_definitions(${target} PRIVATE LS_FAULTY_CORE="support/fault.h")

@@ -1,5 +1,6 @@
 # The tests.
 #   tests/support/*.c                       helpers, linked to every test
+#   tests/program/main.c                    the program of a folder: tests of its files by their names
 #   tests/kernels/*.c                       helpers that carry out ops: one on a device, in all ways
 #   tests/trainings/*.c                     helpers that use all of the library: trainings, ranks
 #   tests/nets/*.prototxt                   nets of tests (tests/support/nets.h)
@@ -27,7 +28,7 @@ target_link_libraries(ls_support PUBLIC ${LEVELDB_LIBRARY})
 target_compile_definitions(ls_support PUBLIC LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 target_link_libraries(ls_support PUBLIC PkgConfig::CMOCKA ls_flags)
 
-# Some 300 programs, each with the whole library in it: the fast linker, where there is one.
+# Programs that have the whole library in them: the fast linker, where there is one.
 include(CheckLinkerFlag)
 check_linker_flag(C -fuse-ld=gold LS_LINKER_GOLD)
 if(LS_LINKER_GOLD AND NOT LOCKSTEP_SANITIZE)
@@ -45,12 +46,61 @@ if(LOCKSTEP_SANITIZE)
   set(LS_TEST_TIMEOUT 1800)
 endif()
 
-function(ls_test name source)
-  add_executable(${name} ${source})
+# ls_add_test(NAME COMMAND...): with the environment that all tests have.
+function(ls_add_test name)
+  add_test(NAME ${name} COMMAND ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
+    ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+endfunction()
+
+# ls_test_program(NAME SOURCES LIBRARIES): an executable in the tests' folder.
+function(ls_test_program name sources)
+  add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ls_support ${ARGN})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+endfunction()
+
+# ls_test(NAME SOURCE LIBRARIES): a program with one file of tests.
+function(ls_test name source)
+  ls_test_program(${name} ${source} ${ARGN})
+  ls_add_test(${name} ${name})
+endfunction()
+
+# Files whose program is their own: they replace functions of other libraries or of ours, or take
+# arguments.
+set(LS_TESTS_ALONE
+  api_test_predict base_test_atomic_file base_test_lock_file compat_test_torch faults_test_memory
+  numerics_test_allocations numerics_test_forecast_bytes numerics_test_remote_device
+  numerics_test_sample_state_files numerics_test_sample_states numerics_test_typed_views
+  numerics_test_verify ops_cpu_test_bf16_product ops_cpu_test_device)
+
+# ls_tests(FOLDER PATTERN LIBRARIES): a test FOLDER_test_* for each file of tests, all in one program,
+# tests_FOLDER; their objects are the library ls_tests_FOLDER.
+function(ls_tests folder pattern)
+  file(GLOB sources CONFIGURE_DEPENDS ${pattern})
+  set(parts "")
+  set(list "")
+  foreach(source ${sources})
+    get_filename_component(stem ${source} NAME_WE)
+    if(${folder}_${stem} IN_LIST LS_TESTS_ALONE)
+      ls_test(${folder}_${stem} ${source} ${ARGN})
+      continue()
+    endif()
+    list(APPEND parts ${source})
+    string(APPEND list "LS_TEST_FILE(${stem})\n")
+    set_source_files_properties(${source} PROPERTIES
+      COMPILE_OPTIONS "-DLS_TEST_MAIN=ls_main_of_${stem};-include;${CMAKE_SOURCE_DIR}/tests/program/part.h")
+    ls_add_test(${folder}_${stem} tests_${folder} ${stem})
+  endforeach()
+  if(NOT parts)
+    return()
+  endif()
+  set(files ${CMAKE_BINARY_DIR}/generated/tests_${folder}.h)
+  file(CONFIGURE OUTPUT ${files} CONTENT "${list}")
+  add_library(ls_tests_${folder} OBJECT ${parts} ${CMAKE_SOURCE_DIR}/tests/program/main.c)
+  target_link_libraries(ls_tests_${folder} PRIVATE ls_support ${ARGN})
+  target_compile_definitions(ls_tests_${folder} PRIVATE LS_TEST_FILES="${files}")
+  ls_test_program(tests_${folder} $<TARGET_OBJECTS:ls_tests_${folder}> ${ARGN})
 endfunction()
 
 file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/kernels/*.c)
@@ -59,34 +109,23 @@ target_link_libraries(ls_kernels PUBLIC ls_support ls_ops)
 
 foreach(module ${LS_MODULES})
   string(REGEX REPLACE "^ls_" "" name ${module})
-  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${name}/test_*.c)
-  foreach(source ${tests})
-    get_filename_component(stem ${source} NAME_WE)
-    # Those of the engine and of what it stands on choose a device, the CPU's compare it with another.
-    if(name MATCHES "^(ops|ops_cpu)$")
-      ls_test(${name}_${stem} ${source} ls_kernels ${module} ls_ops)
-    elseif(name MATCHES "^(transport|engine)$")
-      ls_test(${name}_${stem} ${source} ${module} ls_ops)
-    else()
-      ls_test(${name}_${stem} ${source} ${module})
-    endif()
-  endforeach()
+  # Those of the engine and of what it stands on choose a device, the CPU's compare it with another.
+  set(more "")
+  if(name MATCHES "^(ops|ops_cpu)$")
+    set(more ls_kernels ls_ops)
+  elseif(name MATCHES "^(transport|engine)$")
+    set(more ls_ops)
+  endif()
+  ls_tests(${name} "${CMAKE_SOURCE_DIR}/tests/unit/${name}/test_*.c" ${module} ${more})
 endforeach()
 
 # monitor and cli are parts of the program, not of the library: their tests run on a fake of it.
-file(GLOB program CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/monitor/*.c
-     ${CMAKE_SOURCE_DIR}/src/cli/*.c)
-list(FILTER program EXCLUDE REGEX "/main\\.c$")
 file(GLOB fake CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/cli/fake_*.c)
-add_library(ls_program STATIC ${program} ${fake})
-target_link_libraries(ls_program PUBLIC ls_flags)
+add_library(ls_program OBJECT ${fake})
+target_link_libraries(ls_program PUBLIC ls_command_line)
 target_include_directories(ls_program PUBLIC ${CMAKE_SOURCE_DIR}/tests/unit/cli)
 foreach(folder monitor cli)
-  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${folder}/test_*.c)
-  foreach(source ${tests})
-    get_filename_component(stem ${source} NAME_WE)
-    ls_test(${folder}_${stem} ${source} ls_program)
-  endforeach()
+  ls_tests(${folder} "${CMAKE_SOURCE_DIR}/tests/unit/${folder}/test_*.c" ls_program)
 endforeach()
 
 # The kernels that need AMX, with tiles in plain C (tests/unit/ops_cpu/amx_model.h): beside those of
@@ -107,45 +146,33 @@ if(TARGET ls_amx)
   target_sources(ops_cpu_test_bf16_product PRIVATE $<TARGET_OBJECTS:ls_amx_model>)
   target_compile_definitions(ops_cpu_test_bf16_product PRIVATE LS_AMX)
   ls_amx_in_plain_c(ls_amx_served LS_AMX_TABLE=ls_bf16_amx AMX_MODEL_SERVES)
-  foreach(test bf16_convolution bf16_inner_product)
-    ls_test(ops_cpu_test_${test}_amx ${CMAKE_SOURCE_DIR}/tests/unit/ops_cpu/test_${test}.c
-      ls_kernels ls_ops_cpu ls_ops)
-    target_sources(ops_cpu_test_${test}_amx PRIVATE $<TARGET_OBJECTS:ls_amx_served>)
+  ls_test_program(tests_ops_cpu_amx "$<TARGET_OBJECTS:ls_tests_ops_cpu>;$<TARGET_OBJECTS:ls_amx_served>"
+    ls_kernels ls_ops_cpu ls_ops)
+  foreach(test test_bf16_convolution test_bf16_inner_product)
+    ls_add_test(ops_cpu_${test}_amx tests_ops_cpu_amx ${test})
   endforeach()
 endif()
 
 # The helpers themselves.
-file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/support/test_*.c)
-foreach(source ${tests})
-  get_filename_component(stem ${source} NAME_WE)
-  ls_test(support_${stem} ${source})
-endforeach()
+ls_tests(support "${CMAKE_SOURCE_DIR}/tests/unit/support/test_*.c")
 
 file(GLOB trainings CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/trainings/*.c)
 add_library(ls_trainings STATIC ${trainings})
 target_link_libraries(ls_trainings PUBLIC ls_support ${LS_MODULES})
 
 foreach(kind numerics compat faults mpi)
-  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${kind}/test_*.c)
-  foreach(source ${tests})
-    get_filename_component(stem ${source} NAME_WE)
-    ls_test(${kind}_${stem} ${source} ls_trainings ${LS_MODULES})
-  endforeach()
+  ls_tests(${kind} "${CMAKE_SOURCE_DIR}/tests/${kind}/test_*.c" ls_trainings ${LS_MODULES})
   file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${kind}/*.sh)
   if(TARGET lockstep_program)
     foreach(script ${scripts})
       get_filename_component(stem ${script} NAME_WE)
-      add_test(NAME ${kind}_${stem} COMMAND bash ${script})
-      set_tests_properties(${kind}_${stem} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
-        ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+      ls_add_test(${kind}_${stem} bash ${script})
     endforeach()
   endif()
 endforeach()
 
 # What the CPU's kernels are compared with gives PyTorch's losses, gradients and weights.
-add_test(NAME compat_test_torch_reference COMMAND compat_test_torch reference)
-set_tests_properties(compat_test_torch_reference PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT}
-  ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+ls_add_test(compat_test_torch_reference compat_test_torch reference)
 
 # Allocations, and the functions that make them, go through the test that counts them.
 foreach(name ls_alloc ls_alloc_aligned ls_free ls_free_aligned ls_store_create ls_whole_create ls_sums_create
@@ -174,42 +201,31 @@ target_compile_definitions(failing_calls PRIVATE _GNU_SOURCE)
 
 # Golden bits: one program, a test for each instruction set.
 file(GLOB golden CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/golden/*.c)
-add_executable(golden ${golden})
-target_link_libraries(golden PRIVATE ls_support ${LS_MODULES})
-set_target_properties(golden PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+add_library(ls_golden OBJECT ${golden})
+target_link_libraries(ls_golden PRIVATE ls_support ${LS_MODULES})
+ls_test_program(golden $<TARGET_OBJECTS:ls_golden> ${LS_MODULES})
 foreach(isa sse41 avx2 avx512 avx512_bf16 reference)
-  add_test(NAME golden_${isa} COMMAND golden ${isa})
-  set_tests_properties(golden_${isa} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
-    ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+  ls_add_test(golden_${isa} golden ${isa})
 endforeach()
 
 # And with AMX in plain C, where FP32 has the bits of AVX-512.
 if(TARGET ls_amx)
-  add_executable(golden_amx ${golden} $<TARGET_OBJECTS:ls_amx_served>)
-  target_link_libraries(golden_amx PRIVATE ls_support ${LS_MODULES})
-  set_target_properties(golden_amx PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  add_test(NAME golden_amx COMMAND golden_amx amx)
-  set_tests_properties(golden_amx PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
-    ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+  ls_test_program(golden_amx "$<TARGET_OBJECTS:ls_golden>;$<TARGET_OBJECTS:ls_amx_served>"
+    ${LS_MODULES})
+  ls_add_test(golden_amx golden_amx amx)
 endif()
 
 file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/mpi/*.c)
 list(FILTER programs EXCLUDE REGEX "/test_")
 foreach(source ${programs})
   get_filename_component(name ${source} NAME_WE)
-  add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE ls_support ls_transport)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  ls_test_program(${name} ${source} ls_transport)
 endforeach()
 
 # Damaged snapshots, for tools/torture.sh, whose short form is a test.
-add_executable(flips ${CMAKE_SOURCE_DIR}/tests/torture/flips.c)
-target_link_libraries(flips PRIVATE ls_support ls_snapshot)
-set_target_properties(flips PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+ls_test_program(flips ${CMAKE_SOURCE_DIR}/tests/torture/flips.c ls_snapshot)
 if(TARGET lockstep_program)
-  add_test(NAME torture COMMAND bash ${CMAKE_SOURCE_DIR}/tools/torture.sh --short)
-  set_tests_properties(torture PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
-    ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+  ls_add_test(torture bash ${CMAKE_SOURCE_DIR}/tools/torture.sh --short)
 endif()
 
 # Begun first, so that others run while these wait, and none is left for the end: seconds.

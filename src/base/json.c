@@ -102,7 +102,7 @@ static bool take_escape(struct ls_json *json, struct ls_text *out)
     return true;
 }
 
-bool ls_json_string(struct ls_json *json, struct ls_text *out)
+bool ls_json_read_string(struct ls_json *json, struct ls_text *out)
 {
     if (!ls_json_expect(json, '"', "a string was expected"))
         return false;
@@ -127,7 +127,7 @@ bool ls_json_string(struct ls_json *json, struct ls_text *out)
     }
 }
 
-bool ls_json_integer(struct ls_json *json, int64_t *value)
+bool ls_json_read_integer(struct ls_json *json, int64_t *value)
 {
     skip_space(json);
     size_t begin = json->at;

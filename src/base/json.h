@@ -25,10 +25,10 @@ bool ls_json_expect(struct ls_json *json, char wanted, const char *problem);
 /* Appends the string that comes next, unescaped, to *out, which becomes "" rather than NULL for an
  * empty one. Refuses NUL, bare control characters, surrogates without their partner and what is
  * not UTF-8. */
-bool ls_json_string(struct ls_json *json, struct ls_text *out);
+bool ls_json_read_string(struct ls_json *json, struct ls_text *out);
 
 /* Reads an integer from 0 to INT64_MAX, without sign, fraction or exponent. */
-bool ls_json_integer(struct ls_json *json, int64_t *value);
+bool ls_json_read_integer(struct ls_json *json, int64_t *value);
 
 /* True when nothing but white space is left. */
 bool ls_json_end(struct ls_json *json);

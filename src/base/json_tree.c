@@ -62,7 +62,7 @@ static bool take_string(struct reader *reader, uint32_t *begin, uint32_t *length
 {
     struct ls_text *strings = &reader->tree->strings;
     *begin = (uint32_t)strings->length;
-    if (!ls_json_string(&reader->json, strings))
+    if (!ls_json_read_string(&reader->json, strings))
         return false;
     *length = (uint32_t)(strings->length - *begin);
     ls_text_add_bytes(strings, "", 1);

@@ -33,7 +33,7 @@ static int fail_json(struct reader *reader)
 static char *read_string(struct reader *reader, int *status)
 {
     struct ls_text text = {0};
-    bool good = ls_json_string(&reader->json, &text);
+    bool good = ls_json_read_string(&reader->json, &text);
     if (good && !text.failed)
         return text.data;
     ls_text_free(&text);
@@ -167,7 +167,7 @@ static int read_numbers(struct reader *reader, const char *name, int64_t *number
         if (*count == room)
             return ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path, NULL,
                            "tensor '%s' has more than %d dimensions", name, room);
-        if (!ls_json_integer(json, &numbers[(*count)++]))
+        if (!ls_json_read_integer(json, &numbers[(*count)++]))
             return fail_json(reader);
     } while (ls_json_take(json, ','));
     return ls_json_expect(json, ']', "a comma or a bracket was expected") ? 0 : fail_json(reader);

@@ -38,7 +38,7 @@ static int fail_json(const struct index_reader *reader)
 static int read_string(struct index_reader *reader, struct ls_text *text)
 {
     text->length = 0;
-    if (!ls_json_string(&reader->json, text))
+    if (!ls_json_read_string(&reader->json, text))
         return fail_json(reader);
     return text->failed ? ls_fail_memory(reader->error, reader->path) : 0;
 }
