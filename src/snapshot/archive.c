@@ -39,7 +39,7 @@ int ls_archive_add(struct ls_archive *archive, const char *name, enum ls_dtype t
         return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                        "tensor '%s' has a shape that archives do not have", name);
     if (name[0] == '\0' || strcmp(name, "__metadata__") == 0 || !ls_utf8_valid(name, strlen(name)))
-        return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+        return ls_fail(error, LOCKSTEP_WEIGHTS, NULL, "rename the layer",
                        "'%s' is not a name that a tensor can have in a file", name);
     if (!LS_GROW(archive->tensors, archive->tensor_count, archive->tensor_capacity))
         return ls_fail_memory(error, name);

@@ -2,19 +2,56 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "snapshot/caffemodel_hdf5.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/hdf5_arrays.h"
 #include "base/hdf5_write.h"
 #include "base/text.h"
+
+static int fail_name(const char *problem, const char *layer, struct ls_error *error)
+{
+    return ls_fail(error, LOCKSTEP_WEIGHTS, NULL,
+                   "rename the layer, or write a caffemodel or safetensors", "layer '%s' %s", layer,
+                   problem);
+}
+
+static const char taken_name[] = "would lie in HDF5 where another layer has a blob or a group";
 
 static int put_blob(struct ls_hdf5 *file, const char *root, const char *layer, size_t number,
                     const struct ls_shape *shape, const float *data, struct ls_error *error)
 {
     struct ls_text path = {0};
     ls_text_format(&path, "%s/%s/%zu", root, layer, number);
-    int status = path.failed
-                     ? ls_fail_memory(error, "weights")
+    int status = path.failed ? ls_fail_memory(error, "weights")
+                 : ls_hdf5_kind(file, path.data) != LS_HDF5_ABSENT
+                     ? fail_name(taken_name, layer, error)
                      : ls_hdf5_add_floats(file, path.data, shape->rank, shape->dim, data, error);
     ls_text_free(&path);
     return status;
+}
+
+/* A name with slashes makes groups within groups, and a dot alone is the group itself: such names
+ * would be read back as others. A group cannot have the name of another layer's blob. */
+static int check_name(struct ls_hdf5 *file, const char *root, const char *layer,
+                      struct ls_error *error)
+{
+    bool good = true, taken = false;
+    const char *part = layer;
+    for (size_t length; good && !taken; part += length + 1) {
+        length = strcspn(part, "/");
+        good = length > 0 && !(length == 1 && part[0] == '.');
+        struct ls_text path = {0};
+        ls_text_format(&path, "%s/%.*s", root, (int)(part - layer + (ptrdiff_t)length), layer);
+        taken = good && !path.failed && ls_hdf5_kind(file, path.data) == LS_HDF5_ARRAY;
+        ls_text_free(&path);
+        if (part[length] == '\0')
+            break;
+    }
+    if (good && !taken)
+        return 0;
+    return fail_name(taken ? taken_name : "has a name that HDF5 cannot hold", layer, error);
 }
 
 static int put_group(struct ls_hdf5 *file, const char *root, const char *layer,
@@ -32,6 +69,10 @@ static int put_layer(struct ls_hdf5 *file, const struct ls_caffemodel_layer *lay
                      struct ls_error *error)
 {
     const char *root = diff ? "/diff" : "/data";
+    const bool needed = layer->blob_count > 0; /* a group of nothing can be left out */
+    const int status = check_name(file, root, layer->name, needed ? error : NULL);
+    if (status != 0)
+        return needed ? status : 0;
     LS_TRY(put_group(file, root, layer->name, error));
     for (size_t i = 0; i < layer->blob_count; i++) {
         const struct ls_caffemodel_blob *blob = &layer->blobs[i];

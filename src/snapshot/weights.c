@@ -7,6 +7,7 @@
 
 #include "base/hdf5.h"
 #include "base/memory.h"
+#include "base/names.h"
 #include "snapshot/weights_build.h"
 
 bool ls_weights_name_reserved(const char *layer)
@@ -162,6 +163,32 @@ static int read_content(const char *path, enum ls_weights_set set, struct ls_wei
     return status;
 }
 
+/* Layers with weights are found by their names: each has one, and no two the same. Layers without
+ * weights may share theirs, as in old definitions. */
+static int check_names(const struct ls_weights *weights, struct ls_error *error)
+{
+    struct ls_names names = {0};
+    int status = 0;
+    size_t ignored;
+    for (size_t i = 0; i < weights->layer_count && status == 0; i++) {
+        const char *name = weights->layers[i].name;
+        if (weights->layers[i].blob_count == 0)
+            continue;
+        if (name[0] == '\0')
+            status = ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, NULL,
+                             "a layer with weights has no name");
+        else if (ls_names_find(&names, name, &ignored))
+            status = ls_fail(error, LOCKSTEP_WEIGHTS, weights->path,
+                             "which of them is meant cannot be known: rename one of them in the "
+                             "definition that the file was made with",
+                             "layer '%s' is there twice with weights", name);
+        else if (!ls_names_set(&names, name, i))
+            status = ls_fail_memory(error, weights->path);
+    }
+    ls_names_free(&names);
+    return status;
+}
+
 int ls_weights_read(const char *path, enum ls_weights_set set, struct ls_weights *weights,
                     struct ls_error *error)
 {
@@ -170,6 +197,8 @@ int ls_weights_read(const char *path, enum ls_weights_set set, struct ls_weights
         return ls_fail_memory(error, path);
     int status = ls_weight_shards_is_index(path) ? ls_weights_from_index(path, set, weights, error)
                                                  : read_content(path, set, weights, error);
+    if (status == 0)
+        status = check_names(weights, error);
     if (status != 0)
         ls_weights_free(weights);
     return status;

@@ -3,6 +3,7 @@
 #include <hdf5.h>
 
 #include "snapshot/caffemodel_hdf5.h"
+#include "snapshot/prune.h"
 #include "snapshot/weights_convert.h"
 #include "weight_trial.h"
 
@@ -208,6 +209,67 @@ static void what_only_a_net_can_tell_is_an_error(void **state)
     assert_non_null(strstr(error.problems[0].hint, ".safetensors"));
 }
 
+/* Two layers, each with a weight of 2 x 3 (`empty`: the first with none), of these names. */
+static const char *write_two(const char *first, const char *second, bool empty)
+{
+    const char *names[2] = {first, second};
+    struct ls_text net = {0};
+    for (int i = 0; i < 2; i++) {
+        struct ls_text layer = {0}, weight = {0}, shape = {0};
+        ls_wire_add_bytes(&shape, 1, "\2\3", 2);
+        add_message(&weight, 7, &shape);
+        ls_wire_add_bytes(&weight, 5, sequence, 6 * sizeof(float));
+        ls_wire_add_bytes(&layer, 1, names[i], strlen(names[i]));
+        if (i == 1 || !empty)
+            add_message(&layer, 7, &weight);
+        else
+            ls_text_free(&weight);
+        add_message(&net, 100, &layer);
+    }
+    const char *path = ls_test_path("two.caffemodel");
+    write_text(path, &net);
+    return path;
+}
+
+/* Names of layers from other programs: what two layers or a format cannot have is refused as a
+ * fault of the weights by all that reads or writes them. */
+static void names_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *second;
+        bool empty, read, hdf5, safetensors;
+    } cases[] = {
+        {"ip", "ip", false, false, false, false},   {"ip", "ip", true, true, true, true},
+        {"", "ip", false, false, false, false},     {"", "ip", true, true, true, true},
+        {"IP", "ip", false, true, true, true},      {"a/b", "a/c", false, true, true, true},
+        {"ip/0", "ip", false, true, false, true},   {"ip", "ip/0", false, true, false, true},
+        {"ip", "ip/0/a", false, true, false, true}, {"/ip", "ip", false, true, false, true},
+        {"a//b", "a/b", false, true, false, true},  {".", "ip", false, true, false, true},
+        {"a/./b", "ip", false, true, false, true},  {"ip/", "ip", false, true, false, true},
+        {"\377", "ip", false, true, true, false},   {"state", "ip", false, true, true, false},
+    };
+    const struct ls_prune_request half = {.sparsity = 0.5};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *path = write_two(cases[i].first, cases[i].second, cases[i].empty);
+        struct ls_weights weights;
+        struct ls_error error = {0};
+        char line[512];
+        int64_t all, masked;
+        assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, &error),
+                         cases[i].read ? 0 : LOCKSTEP_WEIGHTS);
+        ls_weights_free(&weights);
+        assert_int_equal(convert(path, ls_test_path("named.h5"), line, &error),
+                         cases[i].hdf5 ? 0 : LOCKSTEP_WEIGHTS);
+        assert_int_equal(convert(path, ls_test_path("named.safetensors"), line, &error),
+                         cases[i].safetensors ? 0 : LOCKSTEP_WEIGHTS);
+        ls_error_clear(&error);
+        int status = ls_prune(path, ls_test_path("mask.safetensors"), &half, &all, &masked, &error);
+        assert_true(status == 0 || status == LOCKSTEP_WEIGHTS);
+        assert_true(status == 0 || !cases[i].read || !cases[i].safetensors);
+    }
+}
+
 static void add(struct ls_archive *archive, const char *name, struct ls_shape shape, int at)
 {
     assert_int_equal(ls_archive_add(archive, name, LS_F32, &shape, sequence + at, NULL), 0);
@@ -258,6 +320,7 @@ int main(void)
         cmocka_unit_test(written_hdf5_reads_back),
         cmocka_unit_test(conversions_keep_every_number),
         cmocka_unit_test(what_only_a_net_can_tell_is_an_error),
+        cmocka_unit_test(names_that_cannot_be_are_refused),
         cmocka_unit_test(named_tensors_become_numbered_blobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
