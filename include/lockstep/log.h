@@ -31,7 +31,8 @@ struct lockstep_point {
 struct lockstep_series {
     const char *name; /* "loss", "learning_rate", "samples_per_second", "penalty", "weight_norm",
                          "gradient_norm", "update_norm"; and outputs: "test/accuracy",
-                         "test 1/loss", "train/accuracy", "test/recall[3]" */
+                         "test 1/loss", "train/accuracy", "test/recall[3]"; "test/total loss" of
+                         a net with several losses */
     const struct lockstep_point *points;
     size_t count;
 };
@@ -123,7 +124,7 @@ struct lockstep_page_picture {
 
 struct lockstep_page_options {
     size_t struct_size;
-    const char *title;        /* NULL: the names of the logs */
+    const char *title;        /* NULL: the net's name, and those of several logs */
     const char *const *names; /* of the logs, as many as there are; NULL: their numbers */
     const char *definition;   /* text of the definition, shown as it is; NULL: none */
     const char *net;          /* a drawing of the net, a whole <svg> element; NULL: none */

@@ -50,6 +50,7 @@ struct lockstep_run {
     double flops_per_sample;                 /* of a training step */
     uint64_t memory, memory_limit;           /* bytes: forecast, and the limit (0: none) */
     const char *definition;                  /* of solver and nets, as snapshots hold it */
+    const char *net; /* the trained net's name; without one, that of the solver's file */
 };
 
 /* An output of a net: a loss, an accuracy, figures per class. */

@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/run_names.h"
 #include "cli/suggest.h"
 #include "lockstep/log.h"
 #include "monitor/plot.h"
@@ -29,6 +30,7 @@ struct values {
 struct session {
     const struct values *values;
     struct lockstep_log *logs[LOGS_MAX];
+    char names[LOGS_MAX][LS_CLI_RUN_NAME]; /* of the runs */
     char fields[FIELDS_MAX][FIELD_SIZE];
     size_t field_count;
     int lines;         /* on the screen */
@@ -157,15 +159,15 @@ static struct ls_plot_point *points_of(const struct lockstep_series *series)
     return points;
 }
 
-/* A run is named by its file; the series, too, where its name is not the field's. */
+/* The run, and the series where its name is not the field's. */
 static void name_curve(const struct session *session, size_t log, const char *series,
                        const char *field, char name[FIELD_SIZE + 256])
 {
-    const char *file = session->values->logs.items[log];
+    const char *run = session->names[log];
     if (strcmp(series, field) == 0)
-        snprintf(name, FIELD_SIZE + 256, "%s", file);
+        snprintf(name, FIELD_SIZE + 256, "%s", run);
     else
-        snprintf(name, FIELD_SIZE + 256, "%s %s", file, series);
+        snprintf(name, FIELD_SIZE + 256, "%s %s", run, series);
 }
 
 static int put_field(struct session *session, const char *field, struct ls_plot *plot)
@@ -340,6 +342,7 @@ static int run(const void *data)
     if (status != 0)
         return status;
     struct lockstep_error *error = lockstep_error_new();
+    ls_cli_run_names(values->logs.items, values->logs.count, session.names);
     session.width = ls_terminal_width(stdout);
     session.height = ls_terminal_height(stdout);
     status = read_logs(&session, error);

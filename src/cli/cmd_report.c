@@ -12,6 +12,7 @@
 #include "cli/output_file.h"
 #include "cli/page.h"
 #include "cli/report.h"
+#include "cli/run_names.h"
 #include "cli/size.h"
 #include "cli/worst.h"
 
@@ -23,12 +24,6 @@ struct values {
     const char *output, *title, *times, *score;
     int64_t worst, samples;
 };
-
-/* The name of a run: what the user says, else that of its log. */
-static const char *name_of(const struct values *values, size_t run)
-{
-    return run < values->names.count ? values->names.items[run] : values->logs.items[run];
-}
 
 static int check(const struct values *values)
 {
@@ -134,6 +129,7 @@ static int run(const void *data)
     struct lockstep_log *logs[LOGS_MAX] = {NULL};
     const struct lockstep_log *read[LOGS_MAX];
     const char *names[LOGS_MAX];
+    char short_names[LOGS_MAX][LS_CLI_RUN_NAME];
     struct ls_cli_page page = {.net = NULL};
     struct ls_cli_worst worst = {.count = 0};
     struct lockstep_page_options options;
@@ -145,9 +141,10 @@ static int run(const void *data)
     if (status == 0)
         status = ls_cli_page_read(&page, values->model.model, values->times);
     lockstep_page_options_init(&options);
+    ls_cli_run_names(values->logs.items, values->logs.count, short_names);
     for (size_t i = 0; i < values->logs.count && status == 0; i++) {
         read[i] = logs[i];
-        names[i] = name_of(values, i);
+        names[i] = i < values->names.count ? values->names.items[i] : short_names[i];
     }
     options.title = values->title;
     options.names = names;
@@ -186,9 +183,9 @@ static const struct ls_cli_option options[] = {
                "where the page goes (also -o)"),
     LS_CLI_ROW(LS_CLI_LIST, "name", "NAME", struct values, names, 0,
                "what a run is called; once for each log, in their order. Default:\n"
-               "the log's file"),
+               "what tells the logs' paths apart"),
     LS_CLI_ROW(LS_CLI_TEXT, "title", "TEXT", struct values, title, 0,
-               "the page's title; default: the names of the runs"),
+               "the page's title; default: the net's name, and those of several runs"),
     LS_CLI_MODEL_OPTIONS(struct values, model),
     LS_CLI_ROW(LS_CLI_TEXT, "labels", "FILE", struct values, model.labels, 0,
                "names of the classes, one a line, in place of those of the weights"),

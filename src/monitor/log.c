@@ -49,6 +49,8 @@ static void put_run(struct ls_json_writer *json, const struct lockstep_run *run)
 {
     ls_json_string(json, "version", run->version);
     ls_json_string(json, "environment", run->environment);
+    if (run->net != NULL)
+        ls_json_string(json, "net", run->net);
     ls_json_string(json, "solver", run->solver);
     ls_json_string(json, "lr_policy", run->lr_policy);
     ls_json_number(json, "base_lr", run->base_lr);

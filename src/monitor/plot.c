@@ -31,29 +31,63 @@ static double place(const struct area *area, double y)
     return area->logarithmic ? log10(y) : y;
 }
 
-/* False: there is no point. */
-static bool find_ranges(struct area *area, const struct ls_plot *plot)
+/* The updates that there are points of. False: there is no point. */
+static bool find_updates(struct area *area, const struct ls_plot *plot)
 {
     bool any = false;
     for (size_t c = 0; c < plot->count; c++) {
         for (size_t i = 0; i < plot->curves[c].count; i++) {
             const struct ls_plot_point *point = &plot->curves[c].points[i];
-            double y = place(area, point->y);
-            if (isnan(y))
+            if (isnan(place(area, point->y)))
                 continue;
             area->left = !any || point->x < area->left ? point->x : area->left;
             area->right = !any || point->x > area->right ? point->x : area->right;
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* The mean of a curve in each column of dots, as a sum and its weight. */
+static void fill_columns(struct area *area, const struct ls_plot_curve *curve)
+{
+    const int width = area->columns * area->wide;
+    const double span = (double)area->right - (double)area->left;
+    memset(area->sum, 0, (size_t)width * sizeof *area->sum);
+    memset(area->weight, 0, (size_t)width * sizeof *area->weight);
+    for (size_t i = 0; i < curve->count; i++) {
+        const double y = place(area, curve->points[i].y);
+        if (isnan(y))
+            continue;
+        const double from_left = (double)curve->points[i].x - (double)area->left;
+        const int x = (int)((span > 0 ? from_left / span : 0) * (width - 1) + 0.5);
+        const double weight = curve->points[i].count > 0 ? (double)curve->points[i].count : 1;
+        area->sum[x] += y * weight;
+        area->weight[x] += weight;
+    }
+}
+
+/* The range of what is drawn: of the columns' means, which the largest single figure can be far
+ * from. */
+static void find_range(struct area *area, const struct ls_plot *plot)
+{
+    bool any = false;
+    for (size_t c = 0; c < plot->count; c++) {
+        fill_columns(area, &plot->curves[c]);
+        for (int x = 0; x < area->columns * area->wide; x++) {
+            const double y = area->sum[x] / area->weight[x];
+            if (!(area->weight[x] > 0))
+                continue;
             area->low = !any || y < area->low ? y : area->low;
             area->high_end = !any || y > area->high_end ? y : area->high_end;
             any = true;
         }
     }
-    if (any && !(area->high_end > area->low)) {
+    if (!(area->high_end > area->low)) {
         double around = fabs(area->low) > 0 ? 0.05 * fabs(area->low) : 1;
         area->low -= around;
         area->high_end += around;
     }
-    return any;
 }
 
 static void set_dot(struct area *area, int x, int y, size_t curve)
@@ -80,19 +114,7 @@ static void set_line(struct area *area, int x0, int y0, int x1, int y1, size_t c
 static void draw_curve(struct area *area, const struct ls_plot_curve *curve, size_t number)
 {
     int width = area->columns * area->wide, height = area->rows * area->high;
-    memset(area->sum, 0, (size_t)width * sizeof *area->sum);
-    memset(area->weight, 0, (size_t)width * sizeof *area->weight);
-    double span = (double)(area->right - area->left);
-    for (size_t i = 0; i < curve->count; i++) {
-        double y = place(area, curve->points[i].y);
-        if (isnan(y))
-            continue;
-        double part = span > 0 ? (double)(curve->points[i].x - area->left) / span : 0;
-        int x = (int)(part * (width - 1) + 0.5);
-        double weight = curve->points[i].count > 0 ? (double)curve->points[i].count : 1;
-        area->sum[x] += y * weight;
-        area->weight[x] += weight;
-    }
+    fill_columns(area, curve);
     int last_x = -1, last_y = 0;
     for (int x = 0; x < width; x++) {
         if (!(area->weight[x] > 0))
@@ -128,6 +150,16 @@ static void end_colour(FILE *out, const struct ls_plot *plot)
         fputs("\033[0m", out);
 }
 
+/* Digits with which the numbers of rows that are `every` apart differ. */
+static int count_digits(const struct area *area, int every)
+{
+    enum { LEAST = 3, MOST = 7 };
+    const double step = (area->high_end - area->low) * every / (area->rows - 1);
+    const double largest = fmax(fabs(area->low), fabs(area->high_end));
+    const double digits = floor(log10(largest)) - floor(log10(step)) + 1;
+    return area->logarithmic || !(digits > LEAST) ? LEAST : digits < MOST ? (int)digits : MOST;
+}
+
 static void put_label(FILE *out, const struct area *area, int row)
 {
     char label[32] = "";
@@ -135,7 +167,8 @@ static void put_label(FILE *out, const struct area *area, int row)
     if (every > 0 && row % every == 0) {
         double part = 1 - (double)row / (area->rows - 1);
         double y = area->low + part * (area->high_end - area->low);
-        snprintf(label, sizeof label, "%.3g", area->logarithmic ? pow(10, y) : y);
+        snprintf(label, sizeof label, "%.*g", count_digits(area, every),
+                 area->logarithmic ? pow(10, y) : y);
     }
     fprintf(out, "%*s |", LABEL, label);
 }
@@ -178,7 +211,7 @@ static void put_axis(FILE *out, const struct area *area)
     fprintf(out, "\n%*s%s%*s%s\n", LABEL + 2, "", left, gap > 1 ? gap : 1, "", right);
 }
 
-/* "* log.json  0.0123  least 0.011 at 900  largest 2.3 at 0", as much of it as fits. */
+/* "* run  0.0123  min 0.011 at 900  max 2.3 at 0", as much of it as fits. */
 static void put_legend(FILE *out, const struct ls_plot *plot, size_t number)
 {
     const struct ls_plot_curve *curve = &plot->curves[number];
@@ -195,8 +228,8 @@ static void put_legend(FILE *out, const struct ls_plot *plot, size_t number)
     if (last != NULL) {
         int length = snprintf(figures, sizeof figures, "%.4g", last->y);
         char more[120];
-        snprintf(more, sizeof more, "  least %.4g at %" PRId64 "  largest %.4g at %" PRId64,
-                 least->y, least->x, most->y, most->x);
+        snprintf(more, sizeof more, "  min %.4g at %" PRId64 "  max %.4g at %" PRId64, least->y,
+                 least->x, most->y, most->x);
         if (plot->width >= 2 + 12 + length + (int)strlen(more))
             snprintf(figures + length, sizeof figures - (size_t)length, "%s", more);
     }
@@ -235,12 +268,13 @@ int ls_plot_put(FILE *out, const struct ls_plot *plot)
     width = width > WIDTH_MAX ? WIDTH_MAX : width;
     int lines = 1 + (int)plot->count;
     ls_put_clean(out, plot->title);
-    if (!find_ranges(&area, plot)) {
+    if (!find_updates(&area, plot)) {
         fputs(plot->logarithmic ? ": there are no figures above 0\n" : ": there are no figures\n",
               out);
     } else {
         fputs(plot->logarithmic ? " (logarithmic)\n" : "\n", out);
         if (make_area(&area, plot, width)) {
+            find_range(&area, plot);
             for (size_t i = 0; i < plot->count; i++)
                 draw_curve(&area, &plot->curves[i], i);
             put_rows(out, &area, plot);

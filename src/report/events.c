@@ -67,7 +67,7 @@ static char *copy_text(struct event *event, const char *string)
 
 /* ---- Figures --------------------------------------------------------------------------------- */
 
-static void add_figure(struct event *event, const char *name, double value)
+static struct ls_series *add_figure(struct event *event, const char *name, double value)
 {
     struct lockstep_log *log = event->log;
     struct ls_series *series = (struct ls_series *)ls_log_find(log, name);
@@ -75,16 +75,25 @@ static void add_figure(struct event *event, const char *name, double value)
     if (series == NULL) {
         if (log->series_count == LS_LOG_SERIES ||
             (log->series[log->series_count].name = copy_text(event, name)) == NULL)
-            return;
+            return NULL;
         series = &log->series[log->series_count++];
     }
     if (!isfinite(value)) {
         log->state.missing++;
-        return;
+        return series;
     }
     memcpy(&bits, &value, sizeof bits);
     if (!ls_series_add(series, event->iteration, value, bits))
         event->memory = true;
+    return series;
+}
+
+/* The loss of a whole net. */
+static void add_loss(struct event *event, const char *name, double value)
+{
+    struct ls_series *series = add_figure(event, name, value);
+    if (series != NULL)
+        series->total = true;
 }
 
 /* A figure that an event may do without. */
@@ -99,36 +108,67 @@ static void take_progress(struct event *event)
     const struct ls_json_node *root = &event->tree->nodes[0];
     const char *loss = member(event, root, "data_loss") != NULL ? "data_loss" : "loss";
     if (member(event, root, loss) != NULL)
-        add_figure(event, "loss", number(event, root, loss));
+        add_loss(event, "loss", number(event, root, loss));
     add_member(event, "learning_rate");
     add_member(event, "samples_per_second");
     if (isfinite(number(event, root, "penalty"))) /* null: it was not measured */
         add_member(event, "penalty");
 }
 
-/* Outputs as "BEFORE/NAME", or "BEFORE/NAME[i]" where there are several figures. */
+/* The loss of outputs all together. */
+struct loss {
+    double sum;
+    int parts;
+    struct ls_series *only; /* a single one that counts as it is is the loss itself */
+};
+
+static void take_output(struct event *event, const char *before, const struct ls_json_node *output,
+                        struct loss *loss)
+{
+    const char *name = text(event, output, "name");
+    const struct ls_json_node *values = member(event, output, "values");
+    double weight = number(event, output, "loss_weight");
+    int at = 0;
+    if (name == NULL || values == NULL || values->kind != LS_JSON_ARRAY)
+        return;
+    weight = isfinite(weight) ? weight : 0;
+    for (const struct ls_json_node *value = ls_json_first(event->tree, values); value != NULL;
+         value = ls_json_next(event->tree, value), at++) {
+        char key[160];
+        struct ls_series *series = NULL;
+        if (values->count > 1)
+            snprintf(key, sizeof key, "%s/%.100s[%d]", before, name, at);
+        else
+            snprintf(key, sizeof key, "%s/%.100s", before, name);
+        if (at < LS_LOG_FIGURES)
+            series = add_figure(event, key, number_of(value));
+        if (series != NULL)
+            series->loss_weight = weight;
+        if (weight == 0)
+            continue;
+        loss->sum += weight * number_of(value);
+        loss->parts++;
+        loss->only = weight == 1 ? series : NULL;
+    }
+}
+
+/* Outputs as "BEFORE/NAME", or "BEFORE/NAME[i]" where there are several figures; and what they come
+ * to as a loss. */
 static void take_outputs(struct event *event, const char *before)
 {
     const struct ls_json_node *outputs = member(event, &event->tree->nodes[0], "outputs");
+    struct loss loss = {.sum = 0};
+    char name[80];
     if (outputs == NULL || outputs->kind != LS_JSON_ARRAY)
         return;
     for (const struct ls_json_node *output = ls_json_first(event->tree, outputs); output != NULL;
-         output = ls_json_next(event->tree, output)) {
-        const char *name = text(event, output, "name");
-        const struct ls_json_node *values = member(event, output, "values");
-        if (name == NULL || values == NULL || values->kind != LS_JSON_ARRAY)
-            continue;
-        int at = 0;
-        for (const struct ls_json_node *value = ls_json_first(event->tree, values);
-             value != NULL && at < LS_LOG_FIGURES; value = ls_json_next(event->tree, value), at++) {
-            char key[160];
-            if (values->count > 1)
-                snprintf(key, sizeof key, "%s/%.100s[%d]", before, name, at);
-            else
-                snprintf(key, sizeof key, "%s/%.100s", before, name);
-            add_figure(event, key, number_of(value));
-        }
-    }
+         output = ls_json_next(event->tree, output))
+        take_output(event, before, output, &loss);
+    snprintf(name, sizeof name, "%s/total loss", before);
+    if (loss.parts == 1 && loss.only != NULL)
+        loss.only->total = true;
+    else if (loss.parts > 0 && strcmp(before, "train") != 0)
+        add_loss(event, name, loss.sum);
 }
 
 static void take_test(struct event *event)
@@ -284,6 +324,7 @@ static void take_run(struct event *event)
     log->state.ended = 0;
     log->earlier += log->elapsed;
     log->elapsed = 0;
+    log->first = event->iteration;
     for (const struct ls_json_node *node = ls_json_first(event->tree, root); node != NULL;
          node = ls_json_next(event->tree, node)) {
         const char *name = ls_json_name(event->tree, node);
@@ -323,7 +364,7 @@ static void take_end(struct event *event)
     const double loss = number(event, &event->tree->nodes[0], "data_loss");
     event->log->state.ended = 1;
     if (isfinite(loss) && (series == NULL || series->last_iteration < event->iteration))
-        add_figure(event, "loss", loss);
+        add_loss(event, "loss", loss);
 }
 
 static void take_kind(struct event *event, const char *kind)

@@ -162,7 +162,8 @@ static int take_block(struct lockstep_log *log, struct lines *lines, const char 
 }
 
 /* A pipe has an end, a device may have none. */
-static int check_kind(FILE *file, const char *path, struct ls_error *error)
+static int check_kind(struct lockstep_log *log, FILE *file, const char *path,
+                      struct ls_error *error)
 {
     static const char hint[] = "name the file that --log-json wrote";
     struct stat info;
@@ -172,6 +173,7 @@ static int check_kind(FILE *file, const char *path, struct ls_error *error)
         return ls_fail(error, LOCKSTEP_DATA, path, hint, "this is a folder");
     if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode))
         return ls_fail(error, LOCKSTEP_DATA, path, hint, "this is a device");
+    log->written = info.st_mtime;
     return 0;
 }
 
@@ -187,7 +189,7 @@ static int read_lines(struct lockstep_log *log, const char *path, struct lines *
     else if (block == NULL)
         status = ls_fail_memory(error, path);
     else
-        status = check_kind(file, path, error);
+        status = check_kind(log, file, path, error);
     while (status == 0) {
         const size_t length = fread(block, 1, BLOCK, file);
         if (length == 0 && ferror(file))

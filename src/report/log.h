@@ -3,6 +3,8 @@
 #ifndef LS_REPORT_LOG_H
 #define LS_REPORT_LOG_H
 
+#include <time.h>
+
 #include "base/error.h"
 #include "base/json_tree.h"
 #include "lockstep/log.h"
@@ -36,6 +38,8 @@ struct lockstep_log {
     struct lockstep_log_state state;
     double elapsed; /* of the present run */
     double earlier; /* seconds of those before it */
+    int64_t first;  /* updates done when the present run began */
+    time_t written; /* when its file was last written to; 0: it was not read from a file */
     char hash[24];
     char *last_snapshot, *best_snapshot; /* NULL: none */
 };

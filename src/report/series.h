@@ -17,6 +17,8 @@ struct ls_series {
     int64_t width;          /* figures that a point stands for, once it is full */
     int64_t last_iteration; /* of the figure that was added last, */
     double last;            /* and that figure */
+    double loss_weight;     /* of an output; 0: it is no part of a loss */
+    bool total;             /* it is the loss of a whole net */
 };
 
 /* Adds a figure of the update `iteration`; those of this one and of later updates, which a training

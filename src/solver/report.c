@@ -450,6 +450,20 @@ static int check_best(struct ls_trainer *trainer, struct ls_error *error)
     return fail_best(trainer, hint, problem, error);
 }
 
+/* The name of the trained net; without one, that of the solver's file, without its folder and what
+ * follows the dot. */
+static int name_net(const struct ls_trainer *trainer, struct ls_text *name, struct ls_error *error)
+{
+    const char *own = trainer->definition->train.net->name,
+               *file = trainer->definition->definition->file;
+    const char *slash = strrchr(file, '/'), *base = slash != NULL ? slash + 1 : file;
+    if (own != NULL && *own != '\0')
+        ls_text_add(name, own);
+    else
+        ls_text_add_bytes(name, base, strcspn(base, "."));
+    return name->failed ? ls_fail_memory(error, "a name") : 0;
+}
+
 /* The same as figures. */
 static int report_facts(struct ls_trainer *trainer, int64_t end, struct ls_error *error)
 {
@@ -459,8 +473,10 @@ static int report_facts(struct ls_trainer *trainer, int64_t end, struct ls_error
     const struct ls_comm *comm = trainer->comm;
     bool endless = batching->samples == INT64_MAX;
     struct ls_cost cost;
-    struct ls_text definition = {0};
+    struct ls_text definition = {0}, net = {0};
     int status = ls_state_definition(trainer, &definition, error);
+    if (status == 0)
+        status = name_net(trainer, &net, error);
     ls_graph_cost(plan->graph, &cost);
     struct lockstep_run run = {
         .version = LOCKSTEP_VERSION,
@@ -488,7 +504,8 @@ static int report_facts(struct ls_trainer *trainer, int64_t end, struct ls_error
             (double)plan->graph->samples,
         .memory = ls_forecast_total(&trainer->forecast),
         .memory_limit = trainer->memory,
-        .definition = definition.data != NULL ? definition.data : ""};
+        .definition = definition.data != NULL ? definition.data : "",
+        .net = net.data != NULL ? net.data : ""};
     for (size_t i = 0; i < trainer->parameters->count; i++) {
         const struct ls_parameter *parameter = trainer->parameters->items[i];
         *(parameter->trained ? &run.learned : &run.fixed) += ls_shape_size(&parameter->shape);
@@ -498,6 +515,7 @@ static int report_facts(struct ls_trainer *trainer, int64_t end, struct ls_error
     if (status == 0)
         ls_events_send(trainer, &event);
     ls_text_free(&definition);
+    ls_text_free(&net);
     return status;
 }
 

@@ -22,7 +22,7 @@ loss
         1 |       **
           +---------
            1       9
-* falls.json  1
+* falls  1
 T
 diff wanted got || fail "a falling curve"
 
@@ -34,10 +34,26 @@ loss
         1 |++     **
           +---------
            1       9
-* falls.json  1
-+ rises.json  9
+* falls  1
++ rises  9
 T
 diff wanted got || fail "two curves"
+
+# The scale is that of what is drawn, means of many updates, not of a single large figure; numbers
+# beside the axis that are near to each other differ.
+for i in $(seq 1 400); do
+    value=0.$((99970000 + 10 * i))
+    [ "$i" != 7 ] || value=2
+    echo '{"event":"progress","iteration":'$i',"data_loss":'$value',"loss":'$value',"learning_rate":0.1}'
+done >near.json
+"$LOCKSTEP" plot near.json --fields loss --width 80 --height 9 --ascii >got
+[ "$(grep -c '^ *[0-9.]* |' got)" = 9 ] || fail "a plot of near numbers"
+! grep -q '^ *2 |' got || fail "the scale is that of a single figure"
+tail -n 390 near.json >nearer.json
+"$LOCKSTEP" plot nearer.json --fields loss --width 80 --height 9 --ascii >got
+grep -o '^ *[0-9.][0-9.]* |' got | sort >labels
+[ -z "$(uniq -d labels)" ] && [ "$(wc -l <labels)" = 5 ] || fail "labels: $(cat labels)"
+grep -q '^\* nearer  ' got || fail "the name of a run is not short"
 
 LANG=en_US.UTF-8 "$LOCKSTEP" plot falls.json --fields loss --width 20 --height 2 >got
 LC_ALL=C grep -q "$(printf '\xe2\xa0')" got || fail "no braille in UTF-8"

@@ -6,7 +6,22 @@ static void test_report(void **state)
 {
     (void)state;
     assert_int_equal(RUN("report", "a.json", "b.json", "-o", "page.html"), 0);
-    assert_non_null(strstr(fake.calls, "log(a.json) log(b.json) page(page.html|2|-|a.json|-)"));
+    assert_non_null(strstr(fake.calls, "log(a.json) log(b.json) page(page.html|2|-|a|-)"));
+    static const struct {
+        const char *first, *second, *name;
+    } names[] = {{"runs/x/log.json", "runs/y/log.json", "|x|"},
+                 {"runs/x/a.json", "runs/y/b.json", "|x/a|"},
+                 {"long.json", "longer.json", "|long|"},
+                 {"a/log.json", "log.json", "|a/log|"},
+                 {"same.json", "same.json", "|same|"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        fake_reset();
+        assert_int_equal(RUN("report", names[i].first, names[i].second, "-o", "p"), 0);
+        assert_non_null(strstr(fake.calls, names[i].name));
+    }
+    fake_reset();
+    assert_int_equal(RUN("report", "/tmp/digits/log.json", "-o", "p"), 0);
+    assert_non_null(strstr(fake.calls, "|digits|"));
     const char *model = ls_test_path("net.prototxt");
     ls_test_write_text(model, "name: \"n\"");
     assert_int_equal(

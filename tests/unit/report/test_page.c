@@ -57,18 +57,18 @@ static void test_escaped(void **state)
 {
     (void)state;
     struct lockstep_log *log = make_log(0);
-    const char *names[] = {"<b>\"run\"</b>\xff\x01"};
+    const char *names[] = {"<em>\"run\"</em>\xff\x01"};
     const struct lockstep_page_options options = {.names = names, .definition = "</pre><i>"};
     char *page = write_page((const struct lockstep_log *const[]){log}, 1, &options);
     assert_int_equal(count(page, "<script"), 2);
     assert_int_equal(count(page, "</script>"), 2);
-    assert_null(strstr(page, "<b>"));
+    assert_null(strstr(page, "<em>"));
     assert_null(strstr(page, "<i>"));
     assert_null(strstr(page, "<img"));
     assert_null(strstr(page, "src="));
     assert_null(strstr(page, "href="));
     assert_non_null(strstr(page, "&lt;/table&gt;&lt;script&gt;"));
-    assert_non_null(strstr(page, "&lt;b&gt;&quot;run&quot;&lt;/b&gt;\xef\xbf\xbd\xef\xbf\xbd"));
+    assert_non_null(strstr(page, "&lt;em&gt;&quot;run&quot;&lt;/em&gt;\xef\xbf\xbd\xef\xbf\xbd"));
     assert_non_null(strstr(page, "1.0 MiB"));
     free(page);
     ls_log_free(log);
@@ -82,10 +82,11 @@ static void test_curves(void **state)
     const struct lockstep_page_options options = {
         .title = "two", .net = "<svg id=\"drawing\"></svg>", .refresh = 5};
     char *page = write_page(both, 2, &options);
-    /* The loss raw and smoothed; the output of the test as a line. */
-    assert_int_equal(count(page, "<path class=\"raw r0\""), 1);
-    assert_int_equal(count(page, "<path class=\"line r0\" d=\"M"), 3); /* one is in the key */
-    assert_int_equal(count(page, "<figure class=\"chart\""), 2);
+    /* The loss raw and smoothed; the output of a single test is no chart. */
+    assert_int_equal(count(page, "<path class=\"raw r0 d0\""), 1);
+    assert_int_equal(count(page, "<path class=\"line r0 d0\" d=\"M"), 4); /* three are in keys */
+    assert_int_equal(count(page, "<figure class=\"chart\""), 1);
+    assert_int_equal(count(page, "<figure class=\"single\""), 1);
     assert_non_null(strstr(page, "Where the two runs part"));
     assert_non_null(strstr(page, "differ by update 1: "));
     assert_non_null(strstr(page, "<svg id=\"drawing\">"));
@@ -98,6 +99,90 @@ static void test_curves(void **state)
     free(page);
     ls_log_free(a);
     ls_log_free(b);
+}
+
+/* A log with tests: the figures of many nets. */
+static struct lockstep_log *make_tested(bool ended)
+{
+    struct lockstep_log *log = ls_log_new();
+    take(log, "{\"event\": \"run\", \"iteration\": 0, \"elapsed\": 0, \"net\": \"A <net>\", "
+              "\"max_iter\": 1000, \"iterations_per_epoch\": 250}");
+    for (int i = 0; i <= 1000; i += 10) {
+        char line[600];
+        snprintf(line, sizeof line,
+                 "{\"event\": \"progress\", \"iteration\": %d, \"elapsed\": %g, \"iteration_end\": "
+                 "%d, \"data_loss\": %g, \"samples_per_second\": 1e3}",
+                 i, 0.25 * i, ended ? 1000 : 2000, 2 - 0.001 * i);
+        take(log, line);
+        if (i % 500 != 0)
+            continue;
+        snprintf(line, sizeof line,
+                 "{\"event\": \"test\", \"iteration\": %d, \"elapsed\": %g, \"outputs\": ["
+                 "{\"name\": \"AP\", \"values\": [0, 0.5, 0.75], \"loss_weight\": 0}, "
+                 "{\"name\": \"mAP\", \"values\": [%g], \"loss_weight\": 0}, "
+                 "{\"name\": \"boxes\", \"values\": [0.5], \"loss_weight\": 2}, "
+                 "{\"name\": \"classes\", \"values\": [0.25], \"loss_weight\": 1}]}",
+                 i, 0.25 * i, i == 500 ? 0.75 : 0.5);
+        take(log, line);
+    }
+    if (ended)
+        take(log, "{\"event\": \"end\", \"iteration\": 1000, \"elapsed\": 250, \"data_loss\": 1}");
+    return log;
+}
+
+/* Training and tests share charts; what matters most comes first, with its best. */
+static void test_charts(void **state)
+{
+    (void)state;
+    struct lockstep_log *log = make_tested(true);
+    const struct lockstep_page_options options = {.title = NULL};
+    char *page = write_page((const struct lockstep_log *const[]){log}, 1, &options);
+    assert_non_null(strstr(page, "<h1>A &lt;net&gt;</h1>"));
+    assert_non_null(strstr(page, "<dd>done</dd>"));
+    const char *loss = strstr(page, "<figcaption>Loss</figcaption>");
+    const char *next = strstr(page, "<figcaption>mAP</figcaption>");
+    assert_true(loss != NULL && next != NULL && loss < next);
+    char *chart = strndup(loss, (size_t)(next - loss));
+    assert_non_null(strstr(chart, "training <b>1</b>"));
+    assert_non_null(strstr(chart, "test <b>1.25</b>")); /* 2 x 0.5 + 0.25 */
+    assert_int_equal(count(chart, "<path class=\"line "), 4);
+    assert_non_null(strstr(chart, ">updates</text>"));
+    assert_non_null(strstr(chart, ">epochs</text>"));
+    /* The last number below the axis ends inside of the drawing. */
+    assert_non_null(strstr(chart, "<text class=\"tx\" x=\"462.0\" y=\"288.0\">1000</text>"));
+    free(chart);
+    assert_non_null(strstr(page, "<dt>mAP</dt><dd>0.5<small>best 0.75 at 500</small>"));
+    assert_true(strstr(page, "<dt>mAP</dt>") < strstr(page, "<dt>AP[0]</dt>"));
+    assert_null(strstr(page, "samples_per_second"));
+    assert_non_null(strstr(page, "Samples per second"));
+    assert_int_equal(count(page, "<figcaption>Loss</figcaption>"), 1);
+    free(page);
+    ls_log_free(log);
+}
+
+/* A training that goes on, and one that ended without a word. */
+static void test_progress(void **state)
+{
+    (void)state;
+    struct lockstep_log *log = make_tested(false);
+    const struct lockstep_log *one[] = {log};
+    struct lockstep_page_options options = {.refresh = 15};
+    char *page = write_page(one, 1, &options);
+    assert_non_null(strstr(page, "<dd>running</dd>"));
+    assert_non_null(strstr(page, "aria-valuenow=\"50\""));
+    assert_non_null(strstr(page, "<p>50 %, about 4 min 10 s left</p>"));
+    assert_non_null(strstr(page, "1,000 of 2,000<small>epoch 4</small>"));
+    free(page);
+    options.refresh = 0;
+    page = write_page(one, 1, &options);
+    assert_non_null(strstr(page, "<dd>interrupted</dd>"));
+    assert_null(strstr(page, " left</p>"));
+    free(page);
+    log->written = time(NULL); /* a file that has just been written to */
+    page = write_page(one, 1, &options);
+    assert_non_null(strstr(page, "<dd>running</dd>"));
+    free(page);
+    ls_log_free(log);
 }
 
 /* Figures that no scale is made for. */
@@ -243,6 +328,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_escaped),  cmocka_unit_test(test_curves),
+        cmocka_unit_test(test_charts),   cmocka_unit_test(test_progress),
         cmocka_unit_test(test_extremes), cmocka_unit_test(test_times),
         cmocka_unit_test(test_classes),  cmocka_unit_test(test_boxes),
         cmocka_unit_test(test_units)};
