@@ -19,6 +19,10 @@ struct lockstep_import_options {
     size_t shape_count;
     const char *loss; /* "softmax" or "euclidean"; NULL: no definition for training is written */
     int solver;       /* a solver's definition is written, too; needs a loss */
+    int tie;          /* layers that begin with the same weights of the model keep them in common */
+    /* What the user should know of the net: constants that do not learn, batch norms that may be
+     * missing; a sentence at a time, with the `user` of lockstep_import_onnx. May be NULL. */
+    void (*note)(void *user, const char *sentence);
 };
 LOCKSTEP_API void lockstep_import_options_init(struct lockstep_import_options *options);
 

@@ -153,6 +153,13 @@ static int write_solver(const struct importing *i)
     return write_text(i, "_solver.prototxt", &text);
 }
 
+static void tell_notes(const struct importing *i, void (*note)(void *user, const char *sentence))
+{
+    char *rest = i->net->notes.data;
+    for (char *line = strsep(&rest, "\n"); note != NULL && rest != NULL; line = strsep(&rest, "\n"))
+        note(i->user, line);
+}
+
 static int write_weights(const struct importing *i)
 {
     struct ls_archive archive = {0};
@@ -203,7 +210,7 @@ int lockstep_import_onnx(const char *path, const char *prefix,
     if (*base_of(prefix) == '\0')
         return ls_fail(inner, LOCKSTEP_USAGE, prefix, "give a name behind it: nets/resnet18",
                        "this is a folder, and no beginning of files' names");
-    const struct ls_onnx_import request = {mine.shapes, mine.shape_count};
+    const struct ls_onnx_import request = {mine.shapes, mine.shape_count, mine.tie != 0};
     LS_TRY(ls_onnx_import(path, &request, &net, inner));
     const struct importing i = {&net, prefix, mine.loss, tell, user, inner};
     int status = net.weight_count > 0 ? write_weights(&i) : 0;
@@ -213,6 +220,8 @@ int lockstep_import_onnx(const char *path, const char *prefix,
         status = write_train_test(&i);
     if (status == 0 && mine.solver)
         status = write_solver(&i);
+    if (status == 0)
+        tell_notes(&i, mine.note);
     ls_onnx_net_free(&net);
     return status;
 }

@@ -7,7 +7,7 @@
 
 struct values {
     const char *output, *loss;
-    int solver;
+    int solver, tie;
     struct ls_cli_list shapes, files;
 };
 
@@ -15,6 +15,12 @@ static void tell(void *user, const char *line)
 {
     (void)user;
     printf("Wrote %s\n", line);
+}
+
+static void note(void *user, const char *sentence)
+{
+    (void)user;
+    ls_cli_error(0, "note: %s", sentence);
 }
 
 static int run(const void *data)
@@ -27,6 +33,8 @@ static int run(const void *data)
     options.shape_count = values->shapes.count;
     options.loss = values->loss;
     options.solver = values->solver;
+    options.tie = values->tie;
+    options.note = note;
     int status = lockstep_import_onnx(values->files.items[0],
                                       values->output != NULL ? values->output : "imported",
                                       &options, tell, NULL, error);
@@ -44,6 +52,8 @@ static const struct ls_cli_option options[] = {
                "first output: softmax or euclidean"),
     LS_CLI_ROW(LS_CLI_FLAG, "solver", NULL, struct values, solver, 0,
                "also write PREFIX_solver.prototxt, to begin with; needs --loss"),
+    LS_CLI_ROW(LS_CLI_FLAG, "tie", NULL, struct values, tie, 0,
+               "layers that begin with the same weights of the model keep them in common"),
     LS_CLI_ROW(LS_CLI_LIST, "shape", "NAME=N,C,H,W", struct values, shapes, 0,
                "the shape of an input, where the model leaves it open; may be given\n"
                "several times"),

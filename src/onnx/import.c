@@ -50,33 +50,6 @@ int ls_import_add_value(struct ls_importer *x, const char *name, struct ls_onnx_
     return 0;
 }
 
-static int add_initializers(struct ls_importer *x)
-{
-    for (size_t i = 0; i < x->graph->n_initializer; i++) {
-        const Onnx__TensorProto *tensor = x->graph->initializer[i];
-        struct ls_onnx_value *value;
-        LS_TRY(ls_import_add_value(x, tensor->name, &value));
-        if (value == NULL)
-            return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL,
-                           "weights number %zu have no name", i);
-        if (tensor->n_dims > LS_RANK_MAX)
-            return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL,
-                           "'%.200s' has %zu axes; at most %d are read", value->name,
-                           tensor->n_dims, LS_RANK_MAX);
-        value->shape.rank = (int)tensor->n_dims;
-        for (size_t k = 0; k < tensor->n_dims; k++)
-            value->shape.dim[k] = tensor->dims[k];
-        if (!ls_shape_valid(&value->shape, true))
-            return ls_fail(x->error, LOCKSTEP_WEIGHTS, x->path, NULL,
-                           "'%.200s' has a negative extent, or is too large", value->name);
-        value->tensor = tensor;
-        value->constant = true;
-        /* torch.export's names of numbers that stand in the code of a model */
-        value->learned = ls_shape_size(&value->shape) != 1 || strncmp(value->name, "val_", 4) != 0;
-    }
-    return 0;
-}
-
 /* Adds the values that nodes make, and notes which nodes read each value. An input of a node must
  * have been made by a node before it, so there are no circles. */
 static int add_nodes(struct ls_importer *x)
@@ -126,9 +99,10 @@ static int find_values(struct ls_importer *x, const struct ls_onnx_import *optio
     x->plan = ls_arena_alloc(x->arena, x->graph->n_node + 1, sizeof *x->plan);
     if (x->values == NULL || x->plan == NULL)
         return ls_import_no_memory(x);
-    LS_TRY(add_initializers(x));
+    LS_TRY(ls_import_add_initializers(x));
     LS_TRY(ls_import_add_inputs(x, options));
     LS_TRY(add_nodes(x));
+    ls_import_find_weights(x);
     return ls_import_find_shared(x);
 }
 
@@ -340,12 +314,14 @@ static int import_graph(struct ls_importer *x, const Onnx__ModelProto *model,
     LS_TRY(ls_import_find_patterns(x));
     LS_TRY(refuse_unknown(x));
     LS_TRY(read_nodes(x));
-    return find_output(x);
+    LS_TRY(find_output(x));
+    return ls_import_write_notes(x);
 }
 
 void ls_onnx_net_free(struct ls_onnx_net *net)
 {
     ls_text_free(&net->layers);
+    ls_text_free(&net->notes);
     ls_free(net->weights);
     if (net->memory != NULL) {
         ls_definition_free(net->memory->model);
@@ -386,11 +362,16 @@ int ls_onnx_import(const char *path, const struct ls_onnx_import *options, struc
     if (status == 0 && (net->memory->arena = ls_arena_new(SIZE_MAX / 2)) == NULL)
         status = ls_fail_memory(error, "an ONNX model");
     if (status == 0) {
-        struct ls_importer x = {
-            .path = path, .error = error, .arena = net->memory->arena, .net = net};
+        struct ls_importer x = {.path = path,
+                                .error = error,
+                                .arena = net->memory->arena,
+                                .net = net,
+                                .tie = options->tie};
         status = import_graph(&x, (const Onnx__ModelProto *)net->memory->model->message, options);
         ls_names_free(&x.names);
         ls_names_free(&x.layers);
+        ls_text_free(&x.frozen.names);
+        ls_text_free(&x.apart.names);
     }
     if (status != 0)
         ls_onnx_net_free(net);

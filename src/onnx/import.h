@@ -8,6 +8,7 @@
 #ifndef LS_ONNX_IMPORT_H
 #define LS_ONNX_IMPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -19,6 +20,7 @@ enum { LS_ONNX_IMPORT_MIN = 6, LS_ONNX_IMPORT_MAX = 28 }; /* versions of the ope
 struct ls_onnx_import {
     const char *const *shapes; /* "input=1,3,224,224": of inputs that leave extents open */
     size_t shape_count;
+    bool tie; /* layers that begin with the same weights keep them in common */
 };
 
 /* A weight, in Caffe's order. */
@@ -27,6 +29,7 @@ struct ls_onnx_net_weight {
     const char *from; /* the model's name of it; may be empty */
     struct ls_shape shape;
     const float *numbers;
+    const char *share; /* the name of its `param`; NULL: it has none */
 };
 
 struct ls_onnx_input {
@@ -48,6 +51,7 @@ struct ls_onnx_net {
     bool softmax_last; /* nothing stands behind that layer */
     struct ls_onnx_net_weight *weights;
     size_t weight_count;
+    struct ls_text notes; /* what the user should know, a sentence a line */
     struct ls_onnx_memory *memory;
 };
 

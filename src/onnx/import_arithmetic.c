@@ -147,11 +147,10 @@ static int with_constant(struct ls_importer *x, const struct ls_onnx_value *a,
                                                                          : operation)
                                                    : operation);
     const bool sum = operation == ADD || operation == SUB;
-    const char *frozen = b->learned ? "" : "param { lr_mult: 0 decay_mult: 0 } ";
     ls_import_call(x, b);
-    const char *layer = LS_LAYER(x, sum ? "Bias" : "Scale", top, "%s%s { axis: %d num_axes: %d }",
-                                 frozen, sum ? "bias_param" : "scale_param", axis, part.rank);
-    LS_TRY(ls_import_weight(x, layer, sum ? "bias" : "scale", b->name, &part, numbers));
+    const char *layer = LS_LAYER(x, sum ? "Bias" : "Scale", top, "%s { axis: %d num_axes: %d }",
+                                 sum ? "bias_param" : "scale_param", axis, part.rank);
+    LS_TRY(ls_import_weight(x, layer, sum ? "bias" : "scale", b, &part, numbers));
     return ls_import_result(x, 0, layer, &a->shape);
 }
 

@@ -89,7 +89,7 @@ static int read_prelu(struct ls_importer *x)
     ls_import_call(x, slope);
     const char *top = LS_LAYER(x, "PReLU", in->top, "prelu_param { channel_shared: %s }",
                                shared ? "true" : "false");
-    LS_TRY(ls_import_weight(x, top, "slope", slope->name, &shape, ls_import_reals_of(x, slope)));
+    LS_TRY(ls_import_weight(x, top, "slope", slope, &shape, ls_import_reals_of(x, slope)));
     return ls_import_result(x, 0, top, &in->shape);
 }
 

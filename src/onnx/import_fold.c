@@ -111,6 +111,19 @@ bool ls_import_folds(const char *type)
     return find_folder(type) != NULL;
 }
 
+/* Where the numbers of the result come from. */
+static void note_sources(struct ls_folding *f)
+{
+    if (f->out.integers)
+        return;
+    f->out.written = f->count == 0;
+    for (int i = 0; i < f->count; i++)
+        if (f->in[i] != NULL && !f->in[i]->integers) {
+            f->out.derived |= f->in[i]->learned || f->in[i]->derived;
+            f->out.written |= f->in[i]->written;
+        }
+}
+
 int ls_import_fold(struct ls_importer *x, bool *done)
 {
     struct ls_folding f = {.x = x, .count = (int)x->node->n_input, .out = {.constant = true}};
@@ -126,6 +139,7 @@ int ls_import_fold(struct ls_importer *x, bool *done)
             LS_TRY(ls_import_numbers_of(x, f.in[i]));
     }
     LS_TRY(folder->fold(&f));
+    note_sources(&f);
     const struct ls_onnx_value *out = ls_import_output(x, 0);
     if (f.out.name == NULL && out != NULL)
         f.out.name = out->name;

@@ -112,7 +112,13 @@ static int fold_cast(struct ls_folding *f)
 static int fold_identity(struct ls_folding *f)
 {
     LS_TRY(ls_fold_need(f, 1));
-    return ls_fold_keep(f, &f->in[0]->shape);
+    LS_TRY(ls_fold_keep(f, &f->in[0]->shape));
+    /* A parameter of its own, whose numbers torch's older exporter found to be another's, too. */
+    if (f->in[0]->learned && f->in[0]->maker == SIZE_MAX) {
+        f->out.name = NULL;
+        f->out.share = f->out.twice ? NULL : f->out.share;
+    }
+    return 0;
 }
 
 static int fold_range(struct ls_folding *f)

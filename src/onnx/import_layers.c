@@ -102,26 +102,10 @@ void ls_import_call(struct ls_importer *x, const struct ls_onnx_value *weight)
     ls_import_call_without(x, weight, ".weight");
 }
 
-const char *ls_import_share(struct ls_importer *x, const struct ls_onnx_value *weight)
+static void begin_layer(struct ls_importer *x, const char *name, const char *type)
 {
-    if (weight->share == NULL || !weight->learned)
-        return "";
-    const size_t length = strlen(weight->share) + 32;
-    char *text = ls_arena_alloc(x->arena, length, 1);
-    if (text == NULL) {
-        ls_import_no_memory(x);
-        return "";
-    }
-    snprintf(text, length, "param { name: \"%s\" } ", weight->share);
-    for (char *c = text + 15; *c != '\0' && *c != '"'; c++)
-        if (*c == '\\' || (unsigned char)*c < ' ')
-            *c = '_';
-    return text;
-}
-
-static void begin_layer(struct ls_text *text, const char *name, const char *type)
-{
-    ls_text_format(text, "layer {\n  name: \"%s\"\n  type: \"%s\"\n", name, type);
+    x->blobs = x->params = 0;
+    ls_text_format(&x->net->layers, "layer {\n  name: \"%s\"\n  type: \"%s\"\n", name, type);
 }
 
 const char *ls_import_layer(struct ls_importer *x, const char *type, const char *const *bottoms,
@@ -134,7 +118,7 @@ const char *ls_import_layer(struct ls_importer *x, const char *type, const char 
     const char *name = new_name(x);
     if (name == NULL)
         return NULL;
-    begin_layer(text, name, type);
+    begin_layer(x, name, type);
     for (size_t i = 0; i < count; i++)
         ls_text_format(text, "  bottom: \"%s\"\n", bottoms[i]);
     ls_text_format(text, "  top: \"%s\"\n", name);
@@ -169,7 +153,7 @@ const char *ls_import_layer_many(struct ls_importer *x, const char *type,
         if ((tops[i] = new_name(x)) == NULL)
             return NULL;
     }
-    begin_layer(text, name, type);
+    begin_layer(x, name, type);
     for (size_t i = 0; i < bottom_count; i++)
         ls_text_format(text, "  bottom: \"%s\"\n", bottoms[i]);
     for (size_t i = 0; i < count; i++)
@@ -185,12 +169,30 @@ int ls_import_layer_tops(struct ls_importer *x, const char *type, const char *bo
                                                                                       : 0;
 }
 
-int ls_import_weight(struct ls_importer *x, const char *layer, const char *blob, const char *from,
-                     const struct ls_shape *shape, const float *numbers)
+/* The `param` of a weight, in front of the closing brace of its layer. */
+static void add_param(struct ls_importer *x, const char *share, const char *learning)
+{
+    struct ls_text *text = &x->net->layers;
+    const size_t blob = x->blobs++;
+    if ((share == NULL && *learning == '\0') || text->failed)
+        return;
+    text->length -= strlen("}\n");
+    for (; x->params < blob; x->params++)
+        ls_text_add(text, "  param { }\n");
+    x->params++;
+    ls_text_add(text, "  param {");
+    if (share != NULL)
+        ls_text_add(text, " name: \"");
+    for (const char *c = share; c != NULL && *c != '\0'; c++)
+        ls_text_add_bytes(text, *c == '"' || *c == '\\' || (unsigned char)*c < ' ' ? "_" : c, 1);
+    if (share != NULL)
+        ls_text_add(text, "\"");
+    ls_text_format(text, "%s%s }\n}\n", *learning != '\0' ? " " : "", learning);
+}
+
+static int add_weight(struct ls_importer *x, const struct ls_onnx_net_weight *weight)
 {
     struct ls_onnx_net *net = x->net;
-    if (layer == NULL || numbers == NULL)
-        return x->status;
     if (net->weight_count == x->weight_room) {
         const size_t room = 2 * x->weight_room + 64;
         struct ls_onnx_net_weight *more = ls_resize(net->weights, room, sizeof *more);
@@ -199,13 +201,34 @@ int ls_import_weight(struct ls_importer *x, const char *layer, const char *blob,
         net->weights = more;
         x->weight_room = room;
     }
+    net->weights[net->weight_count++] = *weight;
+    return 0;
+}
+
+int ls_import_weight(struct ls_importer *x, const char *layer, const char *blob,
+                     const struct ls_onnx_value *from, const struct ls_shape *shape,
+                     const float *numbers)
+{
+    const char *learning = x->learning;
+    x->learning = NULL;
+    if (layer == NULL || numbers == NULL)
+        return x->status;
     const size_t length = strlen(layer) + strlen(blob) + 2;
     char *name = ls_arena_alloc(x->arena, length, 1);
     if (name == NULL)
         return ls_import_no_memory(x);
     snprintf(name, length, "%s.%s", layer, blob);
-    net->weights[net->weight_count++] =
-        (struct ls_onnx_net_weight){name, from != NULL ? from : "", *shape, numbers};
+    const struct ls_onnx_net_weight weight = {
+        .name = name, .from = from != NULL ? from->name : "", .shape = *shape, .numbers = numbers};
+    LS_TRY(add_weight(x, &weight));
+    const bool tied = from != NULL && ls_import_is_tied(x, from);
+    if (tied)
+        x->net->weights[x->net->weight_count - 1].share = from->share;
+    if (learning == NULL && from != NULL)
+        ls_import_note_weight(x, layer, from, tied);
+    if (learning == NULL)
+        learning = ls_import_learns(x, from) ? "" : "lr_mult: 0 decay_mult: 0";
+    add_param(x, tied ? from->share : NULL, learning);
     return 0;
 }
 

@@ -9,15 +9,13 @@
 static const char *embed(struct ls_importer *x, const char *numbers, struct ls_onnx_value *table)
 {
     const float *reals = ls_import_reals_of(x, table);
-    const char *fields =
-        table->learned ? ls_import_share(x, table) : "param { lr_mult: 0 decay_mult: 0 } ";
     const char *top =
         reals == NULL
             ? NULL
             : LS_LAYER(x, "Embed", numbers,
-                       "%sembed_param { input_dim: %lld num_output: %lld bias_term: false }",
-                       fields, (long long)table->shape.dim[0], (long long)table->shape.dim[1]);
-    return ls_import_weight(x, top, "weight", table->name, &table->shape, reals) == 0 ? top : NULL;
+                       "embed_param { input_dim: %lld num_output: %lld bias_term: false }",
+                       (long long)table->shape.dim[0], (long long)table->shape.dim[1]);
+    return ls_import_weight(x, top, "weight", table, &table->shape, reals) == 0 ? top : NULL;
 }
 
 static int read_embedding(struct ls_importer *x)

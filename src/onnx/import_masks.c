@@ -323,10 +323,10 @@ static int add_blob(struct ls_importer *x, const struct grid *grid, const float 
         snprintf(heads, sizeof heads, "dim: %lld ", (long long)grid->heads);
     }
     const char *top = ls_import_layer(x, "Parameter", NULL, 0,
-                                      "param { lr_mult: 0 decay_mult: 0 } parameter_param { shape "
+                                      "parameter_param { shape "
                                       "{ dim: 1 %sdim: %lld dim: %lld } }",
                                       heads, (long long)grid->queries, (long long)grid->keys);
-    LS_TRY(ls_import_weight(x, top, "parameter", "", &shape, numbers));
+    LS_TRY(ls_import_weight(x, top, "parameter", NULL, &shape, numbers));
     fields->bottom[fields->count] = top;
     fields->extra[fields->count++] = extra;
     return 0;

@@ -6,8 +6,7 @@
 #include "onnx/import_view.h"
 
 /* A constant input with a number for each channel. */
-static const float *each_channel(struct ls_importer *x, int index, int64_t channels,
-                                 const char **name)
+static struct ls_onnx_value *each_channel(struct ls_importer *x, int index, int64_t channels)
 {
     struct ls_onnx_value *value = ls_import_constant(x, index);
     if (value == NULL)
@@ -16,8 +15,22 @@ static const float *each_channel(struct ls_importer *x, int index, int64_t chann
         ls_import_cannot(x, NULL, "input %d has not one number for each channel", index);
         return NULL;
     }
-    *name = value->name;
-    return ls_import_reals_of(x, value);
+    return ls_import_reals_of(x, value) != NULL ? value : NULL;
+}
+
+/* The factors (input 1) or biases (2) of a norm. Biases that it has not are zeros. */
+static int add_factors(struct ls_importer *x, const char *top, int index,
+                       const struct ls_shape *each)
+{
+    const char *blob = index == 1 ? "scale" : "bias";
+    const int64_t count = ls_shape_size(each);
+    if (index == 2 && ls_import_input(x, 2) == NULL)
+        return ls_import_weight(x, top, blob, NULL, each, ls_import_new_reals(x, count));
+    struct ls_onnx_value *value = each_channel(x, index, count);
+    if (value == NULL)
+        return x->status;
+    ls_import_find_norm_constant(value, index == 1 ? 1 : 0);
+    return ls_import_weight(x, top, blob, value, each, value->reals);
 }
 
 /* Averages as a BatchNorm saves them: sums, and what they are to be divided by, so that the next
@@ -26,12 +39,12 @@ static int add_average(struct ls_importer *x, const char *top, const char *blob,
                        int64_t channels, float factor)
 {
     const struct ls_shape each = {.rank = 1, .dim = {channels}};
-    const char *name = NULL;
-    const float *numbers = each_channel(x, index, channels, &name);
-    float *sums = numbers != NULL ? ls_import_new_reals(x, channels) : NULL;
+    const struct ls_onnx_value *value = each_channel(x, index, channels);
+    float *sums = value != NULL ? ls_import_new_reals(x, channels) : NULL;
     for (int64_t i = 0; sums != NULL && i < channels; i++)
-        sums[i] = factor * numbers[i];
-    return ls_import_weight(x, top, blob, name, &each, sums);
+        sums[i] = factor * value->reals[i];
+    x->learning = "";
+    return ls_import_weight(x, top, blob, value, &each, sums);
 }
 
 static int read_batch_norm(struct ls_importer *x)
@@ -58,18 +71,16 @@ static int read_batch_norm(struct ls_importer *x)
                                "batch_norm_param { scale_bias: true eps: %s "
                                "moving_average_fraction: %s }",
                                a, b);
-    const char *name = NULL;
-    const float *numbers = each_channel(x, 1, channels, &name);
-    LS_TRY(ls_import_weight(x, top, "scale", name, &each, numbers));
-    numbers = each_channel(x, 2, channels, &name);
-    LS_TRY(ls_import_weight(x, top, "bias", name, &each, numbers));
     float *factor = ls_import_new_reals(x, 1);
     if (factor == NULL)
         return x->status;
     *factor = keep < 1 ? rintf(1024 / (1 - keep)) / 1024 : 1;
     LS_TRY(add_average(x, top, "mean", 3, channels, *factor));
     LS_TRY(add_average(x, top, "variance", 4, channels, *factor));
-    LS_TRY(ls_import_weight(x, top, "factor", "", &one, factor));
+    x->learning = "";
+    LS_TRY(ls_import_weight(x, top, "factor", NULL, &one, factor));
+    LS_TRY(add_factors(x, top, 1, &each));
+    LS_TRY(add_factors(x, top, 2, &each));
     return ls_import_result(x, 0, top, &in->shape);
 }
 
@@ -95,15 +106,8 @@ static int read_layer_norm(struct ls_importer *x)
     ls_import_call(x, scale);
     const char *top = LS_LAYER(x, "LayerNorm", rows.top, "layer_norm_param { axis: %d eps: %s }",
                                rows.through ? rows.shape.rank - 1 : axis, eps);
-    const int64_t size = ls_shape_size(&each);
-    const char *name = NULL;
-    const float *numbers = each_channel(x, 1, size, &name);
-    LS_TRY(ls_import_weight(x, top, "scale", name, &each, numbers));
-    if (ls_import_input(x, 2) != NULL)
-        numbers = each_channel(x, 2, size, &name);
-    else
-        numbers = ls_import_new_reals(x, size);
-    LS_TRY(ls_import_weight(x, top, "bias", name, &each, numbers));
+    LS_TRY(add_factors(x, top, 1, &each));
+    LS_TRY(add_factors(x, top, 2, &each));
     return ls_import_rows_result(x, 0, top, &rows, 0);
 }
 
@@ -118,15 +122,12 @@ static int add_group_norm(struct ls_importer *x, const char *type, const char *f
         return ls_import_cannot(x, NULL, "its input has no channels");
     const struct ls_shape each = {.rank = 1, .dim = {in->shape.dim[1]}};
     char eps[32];
-    const char *name = NULL;
     ls_format_float(eps, ls_import_real(x, "epsilon", 1e-5F));
     ls_import_call(x, scale);
     const char *top =
         LS_LAYER(x, type, in->top, "%s { %s affine: true eps: %s }", field, more, eps);
-    const float *numbers = each_channel(x, 1, each.dim[0], &name);
-    LS_TRY(ls_import_weight(x, top, "scale", name, &each, numbers));
-    numbers = each_channel(x, 2, each.dim[0], &name);
-    LS_TRY(ls_import_weight(x, top, "bias", name, &each, numbers));
+    LS_TRY(add_factors(x, top, 1, &each));
+    LS_TRY(add_factors(x, top, 2, &each));
     return ls_import_result(x, 0, top, &in->shape);
 }
 

@@ -396,9 +396,9 @@ static int read_norm(struct ls_importer *x, const struct ls_onnx_plan *plan,
     const char *top =
         LS_LAYER(x, centred ? "LayerNorm" : "RMSNorm", rows.top, "%s { axis: -1 eps: %s }",
                  centred ? "layer_norm_param" : "rms_norm_param", eps);
-    LS_TRY(ls_import_weight(x, top, "scale", scale->name, &each, ls_import_reals_of(x, scale)));
+    LS_TRY(ls_import_weight(x, top, "scale", scale, &each, ls_import_reals_of(x, scale)));
     if (centred)
-        LS_TRY(ls_import_weight(x, top, "bias", bias->name, &each, ls_import_reals_of(x, bias)));
+        LS_TRY(ls_import_weight(x, top, "bias", bias, &each, ls_import_reals_of(x, bias)));
     return ls_import_rows_result(x, 0, top, &rows, 0);
 }
 

@@ -33,9 +33,7 @@ const char *ls_import_places(struct ls_importer *x, const char *top, int axis,
     if (numbers == NULL)
         return NULL;
     x->wanted = NULL;
-    bottoms[1] = ls_import_layer(x, "Parameter", NULL, 0,
-                                 "param { lr_mult: 0 decay_mult: 0 } "
-                                 "parameter_param { shape { dim: %lld } }",
+    bottoms[1] = ls_import_layer(x, "Parameter", NULL, 0, "parameter_param { shape { dim: %lld } }",
                                  (long long)count);
     x->wanted = wanted;
     if (ls_import_weight(x, bottoms[1], "parameter", NULL, &shape, numbers) != 0)

@@ -97,7 +97,7 @@ static const char *correct(struct ls_importer *x, const struct pooling *p,
     if (factors == NULL || same)
         return factors != NULL ? top : NULL;
     const char *scaled = LS_LAYER(x, "Scale", top,
-                                  "param { lr_mult: 0 decay_mult: 0 } scale_param { axis: 2 "
+                                  "scale_param { axis: 2 "
                                   "num_axes: %d }",
                                   plane.rank);
     return ls_import_weight(x, scaled, "scale", NULL, &plane, factors) == 0 ? scaled : NULL;

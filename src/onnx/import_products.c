@@ -39,13 +39,13 @@ static int add_product(struct ls_importer *x, struct ls_onnx_value *bottom,
     ls_import_call_without(x, bias, "_bias");
     ls_import_call_without(x, bias, ".bias");
     ls_import_call(x, weight);
-    const char *top = LS_LAYER(
-        x, "InnerProduct", rows.top, "%sinner_product_param { num_output: %lld %s%s%s}",
-        ls_import_share(x, weight), (long long)outputs, bias == NULL ? "bias_term: false " : "",
-        axis > 1 ? "axis: " : "", axis > 1 ? (char[]){(char)('0' + axis), ' ', 0} : "");
-    LS_TRY(ls_import_weight(x, top, "weight", weight->name, &shape, numbers));
+    const char *top =
+        LS_LAYER(x, "InnerProduct", rows.top, "inner_product_param { num_output: %lld %s%s%s}",
+                 (long long)outputs, bias == NULL ? "bias_term: false " : "",
+                 axis > 1 ? "axis: " : "", axis > 1 ? (char[]){(char)('0' + axis), ' ', 0} : "");
+    LS_TRY(ls_import_weight(x, top, "weight", weight, &shape, numbers));
     if (bias != NULL)
-        LS_TRY(ls_import_weight(x, top, "bias", bias->name, &each,
+        LS_TRY(ls_import_weight(x, top, "bias", bias, &each,
                                 scaled(x, ls_import_reals_of(x, bias), outputs, beta)));
     return ls_import_rows_result(x, 0, top, &rows, outputs);
 }

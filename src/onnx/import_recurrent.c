@@ -225,29 +225,18 @@ static int add_weights(struct ls_importer *x, const struct cells *c, const char 
     const struct ls_shape w_shape = {.rank = 2, .dim = {outputs, c->inputs}},
                           r_shape = {.rank = 2, .dim = {outputs, c->hidden}},
                           b_shape = {.rank = 1, .dim = {outputs}};
-    const char *b_name = b != NULL ? b->name : NULL;
     bs += b != NULL ? which * 2 * outputs : 0;
-    LS_TRY(ls_import_weight(x, layer, c->lstm ? "W_xc" : "W_x", w->name, &w_shape,
+    LS_TRY(ls_import_weight(x, layer, c->lstm ? "W_xc" : "W_x", w, &w_shape,
                             order_rows(x, c, ws + which * outputs * c->inputs, NULL, c->inputs)));
-    LS_TRY(ls_import_weight(x, layer, c->lstm ? "b_c" : "b_x", b_name, &b_shape,
+    if (c->lstm && b != NULL) /* one bias learns as fast as both did */
+        x->learning = "lr_mult: 2 decay_mult: 0.5";
+    LS_TRY(ls_import_weight(x, layer, c->lstm ? "b_c" : "b_x", b, &b_shape,
                             order_rows(x, c, bs, c->lstm ? bs + outputs : NULL, 1)));
-    LS_TRY(ls_import_weight(x, layer, c->lstm ? "W_hc" : "W_h", r->name, &r_shape,
+    LS_TRY(ls_import_weight(x, layer, c->lstm ? "W_hc" : "W_h", r, &r_shape,
                             order_rows(x, c, rs + which * outputs * c->hidden, NULL, c->hidden)));
     if (c->lstm)
         return 0;
-    return ls_import_weight(x, layer, "b_h", b_name, &b_shape,
-                            order_rows(x, c, bs + outputs, NULL, 1));
-}
-
-/* What the layer's blobs learn: biases that the model has not stay zeros. */
-static const char *learning_of(const struct cells *c, bool biased)
-{
-    if (!c->lstm)
-        return biased ? ""
-                      : "param { } param { lr_mult: 0 decay_mult: 0 } param { } "
-                        "param { lr_mult: 0 decay_mult: 0 } ";
-    return biased ? "param { } param { lr_mult: 2 decay_mult: 0.5 } "
-                  : "param { } param { lr_mult: 0 decay_mult: 0 } ";
+    return ls_import_weight(x, layer, "b_h", b, &b_shape, order_rows(x, c, bs + outputs, NULL, 1));
 }
 
 /* One direction: tops[0] are all steps [N, T, H]; tops[1] and tops[2] the last step's hidden and
@@ -267,8 +256,7 @@ static int add_direction(struct ls_importer *x, const struct cells *c, int which
         top_count++;
     }
     char fields[256];
-    snprintf(fields, sizeof fields, "%srecurrent_param { num_output: %lld %s}",
-             learning_of(c, ls_import_input(x, B) != NULL), (long long)c->hidden,
+    snprintf(fields, sizeof fields, "recurrent_param { num_output: %lld %s}", (long long)c->hidden,
              c->states ? "expose_hidden: true " : "");
     const char *layer =
         ls_import_layer_many(x, c->lstm ? "LSTM" : "GRU", bottoms, count, made, top_count, fields);

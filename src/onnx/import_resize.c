@@ -286,7 +286,7 @@ static const char *enlarge(struct ls_importer *x, const struct resize *r,
     top = text.failed || weights == NULL
               ? NULL
               : LS_LAYER(x, "Deconvolution", top,
-                         "param { lr_mult: 0 decay_mult: 0 } convolution_param { num_output: %lld "
+                         "convolution_param { num_output: %lld "
                          "%sgroup: %lld bias_term: false }",
                          (long long)channels, text.data, (long long)channels);
     ls_text_free(&text);
@@ -308,7 +308,7 @@ static const char *multiply(struct ls_importer *x, const struct resize *r, int a
     top = matrix != NULL ? ls_import_permuted(x, top, order, r->rank) : NULL;
     if (top != NULL)
         top = LS_LAYER(x, "InnerProduct", top,
-                       "param { lr_mult: 0 decay_mult: 0 } inner_product_param { num_output: %lld "
+                       "inner_product_param { num_output: %lld "
                        "bias_term: false axis: %d }",
                        (long long)a->out, r->rank - 1);
     if (ls_import_weight(x, top, "weight", NULL, &shape, matrix) != 0 || top == NULL)

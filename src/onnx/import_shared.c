@@ -1,8 +1,11 @@
 /* Import: weights that several layers share.
  *
- * Exporters write weights that are equal once, whether the model shares them or has just begun so;
- * what is a table of embeddings and the weights of a product at once, is shared by intention. An
- * exporter may have written the latter, turned, as weights of their own.
+ * Exporters write weights that are equal once, whether the model shares them or has just begun so.
+ * What is a table of embeddings and the weights of a product at once, is shared by intention; an
+ * exporter may have written the latter, turned, as weights of their own. torch's older exporter,
+ * whose nodes are called "/a/Gemm", puts an Identity in front of what is equal only: weights that
+ * several of its nodes read themselves are those of a module that is used several times. Of other
+ * files the user decides.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
@@ -48,6 +51,61 @@ static int find_turned(struct ls_importer *x, struct ls_onnx_value *table)
     return 0;
 }
 
+/* How many nodes read a value, but for those that give its numbers to another parameter. */
+static void find_twice(struct ls_importer *x)
+{
+    for (size_t i = 0; i < x->graph->n_node; i++) {
+        const Onnx__NodeProto *node = x->graph->node[i];
+        const bool scoped = node->name != NULL && node->name[0] == '/';
+        size_t at;
+        for (size_t k = 0; k < node->n_input && strcmp(node->op_type, "Identity") != 0; k++) {
+            if (!ls_names_find(&x->names, node->input[k], &at) || x->values[at].tensor == NULL ||
+                !x->values[at].learned)
+                continue;
+            struct ls_onnx_value *value = &x->values[at];
+            if (value->readers++ > 0 && value->share == NULL && (scoped || x->tie)) {
+                value->share = value->name;
+                value->twice = true;
+                value->asked = !scoped;
+            }
+        }
+    }
+}
+
+static bool is_flat(const struct ls_onnx_net_weight *weight)
+{
+    for (int64_t i = 1; i < ls_shape_size(&weight->shape); i++)
+        if (weight->numbers[i] != weight->numbers[0])
+            return false;
+    return true;
+}
+
+static bool same_layer(const struct ls_onnx_net_weight *a, const struct ls_onnx_net_weight *b)
+{
+    const size_t length = (size_t)(strrchr(a->name, '.') - a->name);
+    return strncmp(a->name, b->name, length + 1) == 0 && strchr(b->name + length + 1, '.') == NULL;
+}
+
+bool ls_import_is_tied(const struct ls_importer *x, const struct ls_onnx_value *value)
+{
+    const struct ls_onnx_net_weight *list = x->net->weights;
+    const size_t last = x->net->weight_count - 1;
+    const struct ls_onnx_net_weight *own = &list[last];
+    size_t first = 0;
+    if (value->share == NULL || !value->learned)
+        return false;
+    while (first < last &&
+           (list[first].share == NULL || strcmp(list[first].share, value->share) != 0))
+        first++;
+    if (first < last && (!ls_shape_equal(&list[first].shape, &own->shape) ||
+                         memcmp(list[first].numbers, own->numbers,
+                                (size_t)ls_shape_size(&own->shape) * sizeof *own->numbers) != 0))
+        return false;
+    /* Zeros and ones are equal in many layers: they go with the other weights of theirs. */
+    return first == last || !value->asked || !is_flat(own) ||
+           (list[last - 1].share != NULL && same_layer(&list[last - 1], own));
+}
+
 int ls_import_find_shared(struct ls_importer *x)
 {
     int tables = 0;
@@ -63,5 +121,6 @@ int ls_import_find_shared(struct ls_importer *x)
             table->share = table->name;
         LS_TRY(find_turned(x, table));
     }
+    find_twice(x);
     return 0;
 }

@@ -133,7 +133,7 @@ static int add_bias(struct ls_importer *x, const char *top, int index, int64_t o
     const struct ls_shape shape = {.rank = 1, .dim = {outputs}};
     if (!ls_shape_equal(&bias->shape, &shape))
         return ls_import_cannot(x, NULL, "its bias has not one number for each output");
-    return ls_import_weight(x, top, "bias", bias->name, &shape, ls_import_reals_of(x, bias));
+    return ls_import_weight(x, top, "bias", bias, &shape, ls_import_reals_of(x, bias));
 }
 
 /* A convolution at hand. */
@@ -190,7 +190,7 @@ static const char *add_convolution(struct ls_importer *x, const struct convoluti
     else
         top = ls_import_layer(x, type, &bottom, 1, "convolution_param { %s}", text.data);
     ls_text_free(&text);
-    if (ls_import_weight(x, top, "weight", c->weight->name, &c->weight->shape,
+    if (ls_import_weight(x, top, "weight", c->weight, &c->weight->shape,
                          ls_import_reals_of(x, c->weight)) != 0 ||
         (biased && add_bias(x, top, 2, c->outputs) != 0))
         return NULL;

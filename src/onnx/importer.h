@@ -16,6 +16,8 @@ struct ls_onnx_value {
     const Onnx__TensorProto *tensor; /* a constant of the file whose numbers are not read yet */
     bool constant;
     bool learned;  /* a weight of the model, and nothing that was worked out */
+    bool derived;  /* worked out from weights */
+    bool written;  /* stands in a Constant node, or was worked out from such */
     bool integers; /* its numbers are whole */
     const float *reals;
     const int64_t *wholes;
@@ -29,6 +31,10 @@ struct ls_onnx_value {
     bool waiting;                      /* its layers are written when a node needs it as a blob */
     int depth;                         /* how many nodes wait with it, one for the other */
     const char *share; /* layers of this name have the same weights; NULL: none has */
+    size_t readers;    /* how many nodes read it as a weight */
+    bool twice;        /* which is why there is a `share` */
+    bool asked;        /* for which the file gives no reason: the user does */
+    size_t weight;     /* 1 + the place in the net of the first weight that it became; 0: none */
     const struct ls_onnx_value *table; /* a constant: rows of this one, of learned embeddings */
     int64_t row;                       /* the first of them */
     bool one_row;                      /* all are the same */
@@ -58,6 +64,13 @@ struct ls_onnx_plan {
     int64_t axis;
 };
 
+/* Layers of one kind that the user is told of: their names, and how many there are. */
+struct ls_onnx_listed {
+    struct ls_text names;
+    size_t count;
+    const char *last;
+};
+
 struct ls_importer {
     const char *path;
     const Onnx__GraphProto *graph;
@@ -73,10 +86,15 @@ struct ls_importer {
     const Onnx__NodeProto *node; /* at hand */
     size_t index;                /* of it */
     const char *wanted;          /* what the next layer should be called; NULL: as the node */
+    const char *learning; /* what `param` of the next weight says; NULL: as its value learns */
+    size_t blobs, params; /* weights of the last layer, and how many of them have a `param` */
     struct ls_onnx_array *owned; /* of tensors whose numbers do not lie in the message */
     size_t owned_count;
-    bool writing;  /* layers of a node that was passed over are written */
-    size_t folded; /* bytes of constants that were worked out */
+    bool writing;         /* layers of a node that was passed over are written */
+    bool tie;             /* layers that begin with the same weights keep them in common */
+    bool constants_learn; /* the model's weights are in Constant nodes */
+    struct ls_onnx_listed frozen, apart; /* layers to be told of */
+    size_t folded;                       /* bytes of constants that were worked out */
     size_t weight_room;
     int status;
 };
@@ -156,17 +174,35 @@ const char *ls_import_layer_many(struct ls_importer *x, const char *type,
 /* A learned constant [N or 1, rows, width] that stands before or behind `like`, for each sample. */
 const char *ls_import_repeated(struct ls_importer *x, struct ls_onnx_value *value, const char *like,
                                const struct ls_shape *shape);
-/* Adds a weight of a layer. */
-int ls_import_weight(struct ls_importer *x, const char *layer, const char *blob, const char *from,
-                     const struct ls_shape *shape, const float *numbers);
+/* Adds a weight of the layer that was written last; its weights come in the order of its blobs. It
+ * learns if `from` does, and is shared if that is; NULL: it is a constant made here. */
+int ls_import_weight(struct ls_importer *x, const char *layer, const char *blob,
+                     const struct ls_onnx_value *from, const struct ls_shape *shape,
+                     const float *numbers);
 /* The next layer is called as this weight is, without ".weight". */
 void ls_import_call(struct ls_importer *x, const struct ls_onnx_value *weight);
 void ls_import_call_without(struct ls_importer *x, const struct ls_onnx_value *weight,
                             const char *end);
-/* Finds the tables of embeddings that are weights of products, too: they stay one. */
+/* Finds weights that stay one: tables of embeddings that are weights of products, too, and those of
+ * modules that are used twice. */
 int ls_import_find_shared(struct ls_importer *x);
-/* Fields of a layer that let others have the same weights; "" where no other has them. */
-const char *ls_import_share(struct ls_importer *x, const struct ls_onnx_value *weight);
+/* Whether the weight, the last one of the net, is the same as the first one of its `share`. */
+bool ls_import_is_tied(const struct ls_importer *x, const struct ls_onnx_value *value);
+
+/* Adds the values that are initializers; when all values are there, finds out which are weights. */
+int ls_import_add_initializers(struct ls_importer *x);
+void ls_import_find_weights(struct ls_importer *x);
+/* Whether a layer's weight that is made of this value learns. */
+bool ls_import_learns(const struct ls_importer *x, const struct ls_onnx_value *value);
+/* A factor (1) or bias (0) of a norm whose numbers have been read: it may be a constant that an
+ * exporter has put there. */
+void ls_import_find_norm_constant(struct ls_onnx_value *value, float number);
+
+/* What the user should know of the last weight of the net, which was made of `value`. */
+void ls_import_note_weight(struct ls_importer *x, const char *layer,
+                           const struct ls_onnx_value *value, bool tied);
+/* Writes what there is to say, a sentence a line, and frees what was noted. */
+int ls_import_write_notes(struct ls_importer *x);
 
 /* A blob under another shape of as many numbers. */
 const char *ls_import_reshaped(struct ls_importer *x, const char *top, const struct ls_shape *from,

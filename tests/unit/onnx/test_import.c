@@ -1,5 +1,6 @@
 /* Import of ONNX models: which layers and weights they become, what is refused, and files that are
  * damaged. SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,6 +193,233 @@ static void broken_graphs_are_refused(void **state)
     FAILS(&m, LOCKSTEP_DEFINITION, "2 GiB");
 }
 
+/* What a value_info of torch.export says of an initializer. */
+static void say(struct model *m, const char *name, const char *key, const char *value)
+{
+    Onnx__ValueInfoProto *info = message(m, &onnx__value_info_proto__descriptor);
+    Onnx__StringStringEntryProto *entry = message(m, &onnx__string_string_entry_proto__descriptor);
+    if (m->graph->value_info == NULL)
+        m->graph->value_info =
+            ls_arena_alloc(m->arena, TEST_MODEL_MOST, sizeof *m->graph->value_info);
+    info->name = ls_arena_copy_string(m->arena, name);
+    entry->key = ls_arena_copy_string(m->arena, key);
+    entry->value = ls_arena_copy_string(m->arena, value);
+    info->metadata_props = ls_arena_alloc(m->arena, 1, sizeof *info->metadata_props);
+    info->metadata_props[info->n_metadata_props++] = entry;
+    m->graph->value_info[m->graph->n_value_info++] = info;
+}
+#define FOLDED "pkg.onnxscript.optimizer.folded_from"
+
+/* Numbers that are all one. */
+static void fill(struct model *m, const char *name, int64_t count, float value)
+{
+    float *numbers = ls_arena_alloc(m->arena, (size_t)count, sizeof *numbers);
+    for (int64_t i = 0; i < count; i++)
+        numbers[i] = value;
+    m->graph->initializer[m->graph->n_initializer++] =
+        ls_onnx_new_floats(m->arena, name, SHAPE(count), numbers);
+}
+
+static void constant_node(struct model *m, const char *name, int64_t count, float value)
+{
+    node(m, "Constant", "", name);
+    fill(m, name, count, value);
+    attribute(m, "value")->t = m->graph->initializer[--m->graph->n_initializer];
+}
+
+#define FROZEN "  param { lr_mult: 0 decay_mult: 0 }\n"
+
+/* Where exporters write ones and zeros for a norm without factors: by Constant nodes, and as
+ * initializers. Weights that are ones and zeros learn. */
+static void constants_of_norms_do_not_learn(void **state)
+{
+    (void)state;
+    struct model m = begin(17);
+    input(&m, "x", SHAPE(2, 3, 4, 4));
+    weight(&m, "conv.weight", SHAPE(3, 3, 1, 1), 1);
+    fill(&m, "one", 3, 1);
+    fill(&m, "zero", 3, 0);
+    fill(&m, "a.weight", 3, 1);
+    fill(&m, "a.bias", 3, 0);
+    fill(&m, "mean", 3, 0);
+    fill(&m, "variance", 3, 1);
+    fill(&m, "b.weight", 4, 1);
+    node(&m, "Conv", "x conv.weight", "1");
+    constant_node(&m, "c1", 3, 1);
+    constant_node(&m, "c0", 3, 0);
+    node(&m, "InstanceNormalization", "1 c1 c0", "2");
+    node(&m, "InstanceNormalization", "2 a.weight a.bias", "3");
+    node(&m, "BatchNormalization", "3 one zero mean variance", "4");
+    node(&m, "LayerNormalization", "4 b.weight", "y"); /* has no bias */
+    output(&m, "y");
+    struct ls_onnx_net net = import(&m);
+    expect_text(&net, "type: \"InstanceNorm\"\n  bottom: \"conv\"\n  top: "
+                      "\"InstanceNormalization3\"\n  instance_norm_param {  affine: true eps: "
+                      "1e-05 }\n" FROZEN FROZEN "}");
+    expect_text(&net, "instance_norm_param {  affine: true eps: 1e-05 }\n}");
+    expect_text(
+        &net,
+        "moving_average_fraction: 0.9 }\n  param { }\n  param { }\n  param { }\n" FROZEN FROZEN
+        "}");
+    expect_text(&net, "layer_norm_param { axis: 3 eps: 1e-05 }\n  param { }\n" FROZEN "}");
+    assert_non_null(strstr(net.notes.data, "2 layers have constants of the model"));
+    ls_onnx_net_free(&net);
+}
+
+/* What the newer exporter of torch says of initializers. */
+static void metadata_tell_weights_from_constants(void **state)
+{
+    (void)state;
+    struct model m = begin(20);
+    input(&m, "x", SHAPE(2, 3, 4, 4));
+    weight(&m, "kernel", SHAPE(3, 1, 2, 2), 1);
+    fill(&m, "val_1", 3, 1); /* of ones that the code makes */
+    fill(&m, "val_2", 3, 0);
+    fill(&m, "val_3", 3, 1); /* parameters under another shape */
+    fill(&m, "val_4", 3, 0);
+    fill(&m, "val_5", 1, 0.25F);
+    const char *const kind = "pkg.torch.export.graph_signature.InputSpec.kind";
+    say(&m, "kernel", kind, "BUFFER");
+    say(&m, "val_1", FOLDED, "['val_0', 'a']");
+    say(&m, "val_2", FOLDED, "['val_0']");
+    say(&m, "val_3", FOLDED, "['weight', 'val_0']");
+    say(&m, "val_4", FOLDED, "['norm.bias', 'val_0']");
+    say(&m, "val_5", FOLDED, "['act.weight']");
+    node(&m, "Conv", "x kernel", "a");
+    set_integer(&m, "group", 3);
+    node(&m, "InstanceNormalization", "a val_1 val_2", "b");
+    node(&m, "InstanceNormalization", "b val_3 val_4", "c");
+    node(&m, "PRelu", "c val_5", "y");
+    output(&m, "y");
+    struct ls_onnx_net net = import(&m);
+    expect_text(&net, "group: 3 bias_term: false }\n" FROZEN "}");
+    expect_text(&net, "eps: 1e-05 }\n" FROZEN FROZEN "}");
+    expect_text(&net, "eps: 1e-05 }\n}");
+    expect_text(&net, "channel_shared: true }\n}");
+    ls_onnx_net_free(&net);
+}
+
+/* A Constant node as weights does not learn, unless the model has no others. */
+static void constant_nodes_as_weights(void **state)
+{
+    (void)state;
+    for (int others = 0; others < 2; others++) {
+        struct model m = begin(17);
+        input(&m, "x", SHAPE(2, 3));
+        if (others)
+            weight(&m, "w", SHAPE(3, 3), 1);
+        constant_node(&m, "c", 9, 2);
+        INTEGERS(&m, "shape", 3, 3);
+        node(&m, "Reshape", "c shape", "k");
+        node(&m, "MatMul", others ? "x w" : "x k", "a");
+        node(&m, "MatMul", "a k", "y");
+        output(&m, "y");
+        struct ls_onnx_net net = import(&m);
+        assert_int_equal(strstr(net.layers.data, FROZEN) != NULL, others);
+        assert_int_equal(net.notes.length > 0 &&
+                             strstr(net.notes.data, "a layer has constants of the model") != NULL,
+                         others);
+        ls_onnx_net_free(&net);
+    }
+}
+
+/* Two products with the same weights, and what the file says of them. */
+static struct model twice(const char *first, const char *second)
+{
+    struct model m = begin(17);
+    input(&m, "x", SHAPE(2, 3));
+    weight(&m, "a.weight", SHAPE(3, 3), 1);
+    fill(&m, "a.bias", 3, 0);
+    node(&m, "Gemm", "x a.weight a.bias", "b");
+    m.node->name = ls_arena_copy_string(m.arena, first);
+    node(&m, "Gemm", "b a.weight a.bias", "c");
+    m.node->name = ls_arena_copy_string(m.arena, second);
+    return m;
+}
+
+static void weights_that_are_read_twice(void **state)
+{
+    (void)state;
+    struct model m = twice("/a/Gemm", "/a_1/Gemm"); /* torch's older exporter: one module */
+    output(&m, "c");
+    struct ls_onnx_net net = import(&m);
+    const char *const both = "  param { name: \"a.weight\" }\n  param { name: \"a.bias\" }\n}";
+    const char *at = strstr(net.layers.data, both);
+    assert_non_null(at);
+    assert_non_null(strstr(at + 1, both));
+    assert_int_equal(net.notes.length, 0);
+    ls_onnx_net_free(&net);
+    for (int tie = 0; tie < 2; tie++) { /* another program's: the user decides */
+        struct ls_error *error = calloc(1, sizeof *error);
+        const char *path = ls_test_path("twice.onnx");
+        m = twice("one", "two");
+        fill(&m, "n.weight", 3, 1); /* norms that have just begun are equal, and not one */
+        fill(&m, "n.bias", 3, 0);
+        node(&m, "LayerNormalization", "c n.weight n.bias", "d");
+        node(&m, "LayerNormalization", "d n.weight n.bias", "e");
+        output(&m, "e");
+        write_model(&m, path);
+        assert_int_equal(
+            ls_onnx_import(path, &(struct ls_onnx_import){.tie = tie != 0}, &net, error), 0);
+        at = strstr(net.layers.data, both);
+        assert_int_equal(at != NULL && strstr(at + 1, both) != NULL, tie);
+        assert_non_null(strstr(net.notes.data, tie ? "a layer begins with the weights of another"
+                                                   : "2 layers begin with the weights of others"));
+        ls_onnx_net_free(&net);
+        free(error);
+    }
+}
+
+/* The older exporter of torch writes equal numbers once, and says so by an Identity. */
+static void an_identity_is_another_parameter(void **state)
+{
+    (void)state;
+    struct model m = begin(17);
+    input(&m, "x", SHAPE(2, 3));
+    weight(&m, "a.weight", SHAPE(3, 3), 1);
+    node(&m, "Identity", "a.weight", "b.weight");
+    node(&m, "Gemm", "x a.weight", "b");
+    m.node->name = ls_arena_copy_string(m.arena, "/a/Gemm");
+    node(&m, "Gemm", "b b.weight", "c");
+    m.node->name = ls_arena_copy_string(m.arena, "/b/Gemm");
+    output(&m, "c");
+    struct ls_onnx_net net = import(&m);
+    assert_null(strstr(net.layers.data, "  param {"));
+    expect_text(&net, "name: \"b\"");
+    assert_int_equal(net.notes.length, 0);
+    ls_onnx_net_free(&net);
+}
+
+static void folded_batch_norms_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *node, *bias, *behind;
+        bool told;
+    } cases[] = {
+        {"/c/Conv", "onnx::Conv_1", "Relu", true},       {"/c/Conv", "c.bias", "Relu", false},
+        {"node_Conv_1", "c.bias", "Relu", true},         {"conv", "c.bias", "Softmax", false},
+        {"conv", "c.bias", "BatchNormalization", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bool norm = strcmp(cases[i].behind, "BatchNormalization") == 0;
+        char inputs[80];
+        struct model m = begin(17);
+        input(&m, "x", SHAPE(2, 3, 4, 4));
+        weight(&m, "w", SHAPE(3, 3, 1, 1), 1);
+        weight(&m, cases[i].bias, SHAPE(3), 1);
+        snprintf(inputs, sizeof inputs, "x w %s", cases[i].bias);
+        node(&m, "Conv", inputs, "a");
+        m.node->name = ls_arena_copy_string(m.arena, cases[i].node);
+        node(&m, cases[i].behind, norm ? "a c.bias c.bias c.bias c.bias" : "a", "y");
+        output(&m, "y");
+        struct ls_onnx_net net = import(&m);
+        assert_int_equal(net.notes.length > 0 && strstr(net.notes.data, "no BatchNorm") != NULL,
+                         cases[i].told);
+        ls_onnx_net_free(&net);
+    }
+}
+
 /* Whatever a file says, the import says no or yes. */
 static void damaged_files_are_survived(void **state)
 {
@@ -229,6 +457,12 @@ int main(void)
         cmocka_unit_test(gelu_is_found),
         cmocka_unit_test(unknown_operators_are_told_together),
         cmocka_unit_test(broken_graphs_are_refused),
+        cmocka_unit_test(constants_of_norms_do_not_learn),
+        cmocka_unit_test(metadata_tell_weights_from_constants),
+        cmocka_unit_test(constant_nodes_as_weights),
+        cmocka_unit_test(weights_that_are_read_twice),
+        cmocka_unit_test(an_identity_is_another_parameter),
+        cmocka_unit_test(folded_batch_norms_are_told),
         cmocka_unit_test(damaged_files_are_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

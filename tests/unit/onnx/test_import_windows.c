@@ -31,7 +31,7 @@ static void an_average_leaves_padding_out(void **state)
     set_list(&m, "pads", 4, (int64_t[]){1, 1, 1, 1});
     struct ls_onnx_net net = import(&m);
     expect_text(&net, "pool: AVE kernel_size: 3 stride: 2 pad: 1 round_mode: FLOOR");
-    expect_text(&net, "param { lr_mult: 0 decay_mult: 0 } scale_param { axis: 2 num_axes: 2 }");
+    expect_text(&net, "scale_param { axis: 2 num_axes: 2 }\n  param { lr_mult: 0 decay_mult: 0 }");
     /* At a corner 4 of 9 places count, at an edge 6. */
     const float *factors = net.weights[0].numbers;
     assert_int_equal(ls_shape_size(&net.weights[0].shape), 9);
