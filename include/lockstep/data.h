@@ -39,6 +39,9 @@ struct lockstep_source_options {
     int encoded;
     const char *encode_type; /* "jpg" or "png"; NULL: the source's files, or PNG */
     int any_size;            /* convert: records may differ in size, as in Caffe's tool */
+    /* Where the numbers of classes are from: a file with a name on each line, the folder that was
+     * trained on, a database that was made of it, or a snapshot. NULL: the source numbers them. */
+    const char *classes;
 };
 LOCKSTEP_API void lockstep_source_options_init(struct lockstep_source_options *options);
 /* Writes every record of a source into a new LMDB database of Caffe's Datum records. */

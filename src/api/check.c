@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/check.h"
+#include "engine/ignored.h"
 #include "engine/labels.h"
 #include "engine/plans.h"
 #include "ops/devices.h"
@@ -90,13 +91,18 @@ static int check_source(struct checking *checking, struct ls_error *error)
     return 0;
 }
 
-/* Opens a net, whose data forgive, and reads all of them. */
-static int check_net(struct checking *checking, const struct ls_net_definition *definition,
-                     Lockstep__Phase phase, uint64_t seed, struct ls_error *error)
+/* A net whose data forgive. */
+struct forgiving_net {
+    struct ls_parameter_set *parameters;
+    struct ls_view_set views;
+    struct ls_net *net;
+};
+
+static int open_net(struct forgiving_net *opened, const struct ls_net_definition *definition,
+                    Lockstep__Phase phase, uint64_t seed, const struct ls_net *trained,
+                    struct ls_error *error)
 {
-    struct ls_view_set views = {0};
-    struct ls_parameter_set *parameters = ls_parameter_set_new();
-    struct ls_net *net = NULL;
+    *opened = (struct forgiving_net){.parameters = ls_parameter_set_new()};
     struct ls_net_options options = {.definition = definition,
                                      .phase = phase,
                                      .training = phase == LOCKSTEP__PHASE__TRAIN,
@@ -106,20 +112,53 @@ static int check_net(struct checking *checking, const struct ls_net_definition *
                                      .iter_size = 1,
                                      .workers = 1,
                                      .device = ls_device_default(),
-                                     .parameters = parameters,
-                                     .views = &views};
-    int status =
-        parameters == NULL ? ls_fail_memory(error, "a net") : ls_net_open(&options, &net, error);
+                                     .parameters = opened->parameters,
+                                     .views = &opened->views,
+                                     .trained = trained};
+    return opened->parameters == NULL ? ls_fail_memory(error, "a net")
+                                      : ls_net_open(&options, &opened->net, error);
+}
+
+static void close_net(struct forgiving_net *opened)
+{
+    ls_net_close(opened->net);
+    ls_view_set_free(&opened->views);
+    ls_parameter_set_free(opened->parameters);
+}
+
+/* What data sets have passed over. */
+static void tell_warning(void *user, const char *sentence)
+{
+    const struct checking *checking = user;
+    const struct lockstep_event event = {
+        .kind = LOCKSTEP_EVENT_WARNING, .text = sentence, .test_net = -1};
+    if (checking->callbacks.event != NULL)
+        checking->callbacks.event(checking->callbacks.user, &event);
+}
+
+/* Reads all data of a net. */
+static int check_net(struct checking *checking, struct ls_net *net, struct ls_error *error)
+{
+    int status = 0;
     checking->net = net;
+    ls_ignored_tell(&net, 1, tell_warning, checking);
     for (int d = 0; status == 0 && d < net->dataset_count; d++) {
         checking->dataset = d;
         status = check_source(checking, error);
     }
-    if (status == 0 && net->varying >= 0)
-        status = ls_plans_check_sizes(net, true, error);
-    ls_net_close(net);
-    ls_view_set_free(&views);
-    ls_parameter_set_free(parameters);
+    return status == 0 && net->varying >= 0 ? ls_plans_check_sizes(net, true, error) : status;
+}
+
+/* Opens a net for its tests, which knows the classes of the one that is trained (NULL: there is
+ * none), and reads all its data. */
+static int check_test(struct checking *checking, const struct ls_net_definition *definition,
+                      uint64_t seed, const struct ls_net *trained, struct ls_error *error)
+{
+    struct forgiving_net test;
+    int status = open_net(&test, definition, LOCKSTEP__PHASE__TEST, seed, trained, error);
+    if (status == 0)
+        status = check_net(checking, test.net, error);
+    close_net(&test);
     return status;
 }
 
@@ -146,12 +185,16 @@ int lockstep_check(const struct lockstep_solver *solver,
     checking.options = options;
     checking.callbacks = options->callbacks;
     checking.source.net = name;
-    int status = check_net(&checking, &definition->train, LOCKSTEP__PHASE__TRAIN, seed, inner);
+    struct forgiving_net train;
+    int status = open_net(&train, &definition->train, LOCKSTEP__PHASE__TRAIN, seed, NULL, inner);
+    if (status == 0)
+        status = check_net(&checking, train.net, inner);
     for (size_t i = 0; i < definition->test_count && status != LOCKSTEP_STOPPED; i++) {
         snprintf(name, sizeof name, i > 0 ? "test #%zu" : "test", i);
-        int result = check_net(&checking, &definition->test[i], LOCKSTEP__PHASE__TEST, seed, inner);
+        int result = check_test(&checking, &definition->test[i], seed, train.net, inner);
         status = status != 0 && result != LOCKSTEP_STOPPED ? status : result;
     }
+    close_net(&train);
     return end(&checking, status, inner);
 }
 
@@ -170,7 +213,7 @@ int lockstep_check_model(const char *path, const struct lockstep_check_options *
     checking.callbacks = options->callbacks;
     LS_TRY(ls_net_read(path, &state, &definition, inner));
     checking.source.net = "test";
-    int status = check_net(&checking, &definition, LOCKSTEP__PHASE__TEST, 1, inner);
+    int status = check_test(&checking, &definition, 1, NULL, inner);
     ls_definition_free(definition.definition);
     return end(&checking, status, inner);
 }

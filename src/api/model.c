@@ -18,6 +18,7 @@
 #include "base/thread.h"
 #include "engine/copies.h"
 #include "engine/ignored.h"
+#include "engine/sources.h"
 #include "engine/step.h"
 #include "ir/layer.h"
 #include "ops/devices.h"
@@ -142,7 +143,12 @@ static int read_net(struct lockstep_model *model, const char *path,
                                  .views = &model->views,
                                  .output = ls_model_output,
                                  .blob = model->blob};
+    const struct ls_class_names classes = {(const char *const *)model->classes,
+                                           (int)model->class_count, "the weights"};
+    if (classes.count > 0)
+        net.classes = &classes;
     LS_TRY(ls_net_open(&net, &model->net, error));
+    model->net->options.classes = NULL;
     return ls_masks_read(model->parameters, NULL, error);
 }
 
@@ -206,24 +212,16 @@ void ls_model_fit(struct ls_model_trial *trial, struct ls_fit *fit)
                            .user = trial};
 }
 
-/* The names of classes, one a line, to a list. */
+/* The names of classes, one a line, in place of those that there are. */
 static int set_classes(struct lockstep_model *model, const char *names, struct ls_error *error)
 {
-    size_t count = 1;
-    for (const char *c = names; *c != '\0'; c++)
-        count += *c == '\n';
-    model->classes = ls_alloc(count, sizeof *model->classes);
-    if (model->classes == NULL)
-        return ls_fail_memory(error, "class names");
-    for (const char *name = names; model->class_count < count; model->class_count++) {
-        size_t length = strcspn(name, "\n");
-        char *copy = ls_copy_bytes(name, length);
-        if (copy == NULL)
-            return ls_fail_memory(error, "class names");
-        model->classes[model->class_count] = copy;
-        name += length + (name[length] == '\n');
-    }
-    return 0;
+    struct ls_class_list list = {model->classes, (int)model->class_count};
+    ls_class_list_free(&list);
+    model->class_count = 0;
+    int status = ls_class_list_lines(names, &list, error);
+    model->classes = list.name;
+    model->class_count = (size_t)list.count;
+    return status;
 }
 
 /* Names from a file of the caller's, in place of those of the weights. */
@@ -241,11 +239,6 @@ static int read_labels(struct lockstep_model *model, const char *path, struct ls
         return ls_fail(error, LOCKSTEP_USAGE, path, "it has the name of a class on each line",
                        "there are no names in it");
     }
-    for (size_t i = 0; i < model->class_count; i++)
-        ls_free(model->classes[i]);
-    ls_free(model->classes);
-    model->classes = NULL;
-    model->class_count = 0;
     int status = set_classes(model, names, error);
     ls_free(names);
     return status;
@@ -281,18 +274,7 @@ static int load_weights(struct lockstep_model *model, const char *weights, const
 {
     const struct ls_graph *graph = ls_net_graph(model->net);
     const enum ls_weights_use use = model->blob != NULL ? LS_WEIGHTS_PART : LS_WEIGHTS_COMPUTE;
-    char *classes = NULL;
-    int status =
-        ls_load_weights(model->store, &graph, 1, weights, map, use, notice, model, &classes, error);
-    if (status == 0 && classes != NULL)
-        status = set_classes(model, classes, error);
-    ls_free(classes);
-    LS_TRY(status);
-    for (int d = 0; d < model->net->dataset_count && model->class_count > 0; d++)
-        if (ls_dataset_has_vocabulary(model->net->datasets[d]))
-            LS_TRY(ls_dataset_check_vocabulary(model->net->datasets[d],
-                                               (const char *const *)model->classes,
-                                               model->class_count, weights, error));
+    LS_TRY(ls_load_weights(model->store, &graph, 1, weights, map, use, notice, model, NULL, error));
     return ls_check_averages(model->store, graph,
                              "train the net, or name a file of weights that has them", error);
 }
@@ -379,6 +361,19 @@ static int read_trained_definition(struct lockstep_model *model, const char *wei
     return status == LOCKSTEP_RESOURCE ? ls_fail_memory(error, path) : 0;
 }
 
+/* What the weights call the classes: the data are numbered by it. */
+static int read_class_names(struct lockstep_model *model, const char *weights,
+                            struct ls_error *error)
+{
+    char *names = NULL, *tokenizer = NULL;
+    int status = ls_read_weights_names(weights, &names, &tokenizer, error);
+    if (status == 0 && names != NULL)
+        status = set_classes(model, names, error);
+    ls_free(names);
+    ls_free(tokenizer);
+    return status;
+}
+
 int lockstep_model_load(const char *path, const char *weights,
                         const struct lockstep_model_options *options, struct lockstep_model **out,
                         struct lockstep_error *error)
@@ -399,6 +394,8 @@ int lockstep_model_load(const char *path, const char *weights,
     if (model == NULL)
         return ls_fail_memory(inner, "a model");
     int status = read_trained_definition(model, weights, inner);
+    if (status == 0)
+        status = read_class_names(model, weights, inner);
     if (status == 0)
         status = load(model, path, weights, options, inner);
     if (status != 0)
@@ -426,9 +423,8 @@ void lockstep_model_free(struct lockstep_model *model)
     ls_outputs_free(&model->outputs);
     ls_definition_free(model->trained);
     ls_definition_free(model->definition.definition);
-    for (size_t i = 0; i < model->class_count; i++)
-        ls_free(model->classes[i]);
-    ls_free(model->classes);
+    struct ls_class_list classes = {model->classes, (int)model->class_count};
+    ls_class_list_free(&classes);
     ls_free(model->mean);
     ls_free(model->iteration);
     ls_free(model);
@@ -440,11 +436,10 @@ const char *lockstep_model_class_name(const struct lockstep_model *model, size_t
 {
     if (index < model->class_count)
         return model->classes[index];
-    if (model->net->dataset_count == 0)
-        return NULL;
-    const struct ls_dataset *dataset = model->net->datasets[0];
-    return (int64_t)index < ls_dataset_classes(dataset) ? ls_dataset_class_name(dataset, (int)index)
-                                                        : NULL;
+    const struct ls_dataset *dataset = ls_sources_named(model->net);
+    return dataset != NULL && (int64_t)index < ls_dataset_classes(dataset)
+               ? ls_dataset_class_name(dataset, (int)index)
+               : NULL;
 }
 
 int64_t lockstep_model_sample_count(const struct lockstep_model *model)

@@ -12,7 +12,7 @@
 struct values {
     struct ls_cli_source_values source;
     int shuffle, encoded, any_size;
-    const char *encode_type;
+    const char *encode_type, *classes;
     int64_t seed;
     struct ls_cli_list output;
 };
@@ -34,6 +34,7 @@ static int run(const void *data)
     options.encoded = values->encoded || values->encode_type != NULL;
     options.encode_type = values->encode_type;
     options.any_size = values->any_size;
+    options.classes = values->classes;
     options.callbacks = (struct lockstep_callbacks){&progress, ls_progress_event, NULL};
     struct lockstep_error *error = lockstep_error_new();
     int64_t records;
@@ -64,6 +65,9 @@ static const struct ls_cli_option options[] = {
                   "the same, as jpg (quality 95) or png; default: as the files are"),
     LS_CLI_ROW(LS_CLI_FLAG, "any-size", NULL, struct values, any_size, 0,
                "records may differ in size"),
+    LS_CLI_ROW(LS_CLI_TEXT, "classes", "FILE", struct values, classes, 0,
+               "number classes as there, by their names: a snapshot, the folder that was\n"
+               "trained on, its database, or a text with a name on each line"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_convert = {

@@ -16,7 +16,7 @@ struct ls_check {
     void *user;
 };
 /* Reads, decodes and transforms every record of a data set that was opened with
- * ls_dataset_open_forgiving, and checks its numbers. *bad: how many are bad; *skippable: how many
+ * a forgiving ls_dataset_open, and checks its numbers. *bad: how many are bad; *skippable: how many
  * of these on_bad_record: SKIP can replace, because the record is bad and not its file.
  * LOCKSTEP_STOPPED where `progress` asks for that. */
 int ls_dataset_check(const struct ls_dataset *dataset, const struct ls_check *check, int64_t *bad,

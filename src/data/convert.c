@@ -113,17 +113,24 @@ static int convert_into(struct ls_selection *selection,
                         struct ls_error *error)
 {
     struct writer writer = {.selection = selection, .options = options};
+    struct ls_text names = {0};
+    for (int i = 0; i < selection->source->class_count; i++)
+        ls_text_format(&names, "%s\n", selection->source->class_name[i]);
+    if (names.failed)
+        return ls_fail_memory(error, "class names");
     const struct ls_lmdb_records records = {.count = selection->count,
                                             .make = make_record,
                                             .progress = report_progress,
+                                            .names = names.data,
                                             .user = &writer};
     int status = ls_lmdb_write(path, &records, error);
     ls_buffer_free(&writer.datum);
+    ls_text_free(&names);
     return status;
 }
 
-int ls_convert(const struct lockstep_source_options *source, const char *path, int64_t *records,
-               struct ls_error *error)
+int ls_convert(const struct lockstep_source_options *source, const struct ls_class_names *known,
+               const char *path, int64_t *records, struct ls_error *error)
 {
     if (path[0] == '\0')
         return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL, "the database needs a name");
@@ -132,7 +139,7 @@ int ls_convert(const struct lockstep_source_options *source, const char *path, i
         return ls_fail(error, LOCKSTEP_USAGE, path, "remove it, or take another name",
                        "exists already; a database is never written over something else");
     struct ls_selection selection;
-    int status = ls_selection_open(source, &selection, error);
+    int status = ls_selection_open(source, known, &selection, error);
     if (status == 0 && selection.count > RECORDS_MAX)
         status = ls_fail(error, LOCKSTEP_DATA, source->backend, NULL,
                          "has more than %d records, which Caffe's keys of eight digits cannot "

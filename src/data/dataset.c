@@ -20,7 +20,7 @@ struct opening {
     const Lockstep__DataParameter *data;
     const struct ls_definition *definition;
     Lockstep__Phase phase;
-    bool forgiving;
+    const struct ls_dataset_wishes *wishes;
     struct ls_source_options options;
     struct ls_error *error;
 };
@@ -48,7 +48,8 @@ static int check_fields(const struct opening *o)
 /* To look for bad records is to find them, not to skip them. */
 static bool skips(const struct opening *o)
 {
-    return !o->forgiving && o->data->on_bad_record == LOCKSTEP__DATA_PARAMETER__BAD_RECORD__SKIP;
+    return !o->wishes->forgiving &&
+           o->data->on_bad_record == LOCKSTEP__DATA_PARAMETER__BAD_RECORD__SKIP;
 }
 
 /* Not even the head of a record makes sense: says what is wrong with the first. */
@@ -76,9 +77,12 @@ static int read_split(struct opening *o, struct ls_split *split)
 
 static int open_source(struct opening *o, struct ls_dataset *dataset)
 {
-    o->options.forgiving = o->forgiving;
+    o->options.forgiving = o->wishes->forgiving;
     o->options.skipping = skips(o);
+    o->options.known = o->wishes->known;
     LS_TRY(ls_source_open(&o->options, &dataset->source, o->error));
+    if (dataset->source->vocabulary || ls_class_names_matter(&o->options))
+        LS_TRY(ls_dataset_check_names(dataset, o->options.known, o->error));
     const struct ls_source *source = dataset->source;
     if (source->forgiving && ls_source_has_image(source) && ls_source_image(source)[0] == 0)
         return none_is_good(o, dataset);
@@ -218,15 +222,14 @@ static int open_bad_records(const struct opening *o, struct ls_dataset *dataset)
     return ls_bad_records_look(dataset, o->options.crop > 0, o->error);
 }
 
-static int open_transform(const struct opening *o, uint64_t seed, bool augment,
-                          struct ls_dataset *dataset)
+static int open_transform(const struct opening *o, uint64_t seed, struct ls_dataset *dataset)
 {
     struct ls_transform_options options = {
         .param = o->layer->transform_param,
         .definition = o->definition,
         .layer = o->layer->name != NULL ? o->layer->name : "",
         .seed = seed,
-        .augment = augment && o->phase == LOCKSTEP__PHASE__TRAIN,
+        .augment = o->wishes->augment && o->phase == LOCKSTEP__PHASE__TRAIN,
         .varies = dataset->source->varies,
         .label_pad = dataset->source->label_pad,
         .annotated = o->layer->annotated_data_param,
@@ -367,7 +370,7 @@ static int join_cache(struct opening *o, struct ls_dataset *dataset)
     return status;
 }
 
-static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_dataset *dataset)
+static int open_all(struct opening *o, uint64_t seed, struct ls_dataset *dataset)
 {
     const Lockstep__DataParameter *d = o->data;
     int status = ls_source_options_read(o->layer, o->definition, o->phase, &o->options, o->error);
@@ -384,7 +387,7 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
     LS_TRY(check_order(o, dataset));
     LS_TRY(open_skip(o, seed, dataset));
     LS_TRY(open_bad_records(o, dataset));
-    LS_TRY(open_transform(o, seed, augment, dataset));
+    LS_TRY(open_transform(o, seed, dataset));
     shape_tensors(dataset);
     LS_TRY(ls_dataset_measure(dataset, o->error));
     dataset->shuffle = d->shuffle;
@@ -397,10 +400,9 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
     return d->cache ? join_cache(o, dataset) : 0;
 }
 
-static int open_dataset(const Lockstep__LayerParameter *layer,
-                        const struct ls_definition *definition, Lockstep__Phase phase,
-                        uint64_t seed, bool augment, bool forgiving, struct ls_dataset **dataset,
-                        struct ls_error *error)
+int ls_dataset_open(const Lockstep__LayerParameter *layer, const struct ls_definition *definition,
+                    Lockstep__Phase phase, uint64_t seed, const struct ls_dataset_wishes *wishes,
+                    struct ls_dataset **dataset, struct ls_error *error)
 {
     static const Lockstep__DataParameter nothing = LOCKSTEP__DATA_PARAMETER__INIT;
     *dataset = NULL;
@@ -411,9 +413,9 @@ static int open_dataset(const Lockstep__LayerParameter *layer,
                         .data = layer->data_param != NULL ? layer->data_param : &nothing,
                         .definition = definition,
                         .phase = phase,
-                        .forgiving = forgiving,
+                        .wishes = wishes,
                         .error = error};
-    int status = open_all(&o, seed, augment, made);
+    int status = open_all(&o, seed, made);
     ls_source_options_free(&o.options);
     if (status != 0) {
         ls_dataset_close(made);
@@ -421,20 +423,6 @@ static int open_dataset(const Lockstep__LayerParameter *layer,
     }
     *dataset = made;
     return 0;
-}
-
-int ls_dataset_open(const Lockstep__LayerParameter *layer, const struct ls_definition *definition,
-                    Lockstep__Phase phase, uint64_t seed, bool augment, struct ls_dataset **dataset,
-                    struct ls_error *error)
-{
-    return open_dataset(layer, definition, phase, seed, augment, false, dataset, error);
-}
-
-int ls_dataset_open_forgiving(const Lockstep__LayerParameter *layer,
-                              const struct ls_definition *definition, Lockstep__Phase phase,
-                              uint64_t seed, struct ls_dataset **dataset, struct ls_error *error)
-{
-    return open_dataset(layer, definition, phase, seed, false, true, dataset, error);
 }
 
 void ls_dataset_close(struct ls_dataset *dataset)

@@ -13,24 +13,28 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/batching.h"
+#include "data/class_names.h"
 #include "schema/definition.h"
 
 struct ls_cache;
 struct ls_dataset;
 
-/* Opens the source of a Data layer and reads enough of it to know its shape. `augment` false leaves
- * random crops, mirrors, brightness and contrast out (centre crop), as the test phase does anyway.
+struct ls_dataset_wishes {
+    /* Random crops, mirrors, brightness and contrast (false: centre crop), which the test phase
+     * never has. */
+    bool augment;
+    bool forgiving; /* bad records are no failure, to look for them (data/check.h) */
+    const struct ls_class_names *known; /* what the training calls its classes; NULL: not known */
+};
+
+/* Opens the source of a Data layer and reads enough of it to know its shape.
  * The order of a shuffled epoch depends on the seed and the epoch only, not on the layer's name, so
  * that layers which read pictures and targets from two sources stay together; so does a split,
  * which does not even depend on the seed. Synthetic samples of the test phase are never those of
- * the train phase. */
+ * the train phase. Its classes get the numbers that they are known by. */
 int ls_dataset_open(const Lockstep__LayerParameter *layer, const struct ls_definition *definition,
-                    Lockstep__Phase phase, uint64_t seed, bool augment, struct ls_dataset **dataset,
-                    struct ls_error *error);
-/* The same, where bad records are no failure, to look for them (data/check.h). */
-int ls_dataset_open_forgiving(const Lockstep__LayerParameter *layer,
-                              const struct ls_definition *definition, Lockstep__Phase phase,
-                              uint64_t seed, struct ls_dataset **dataset, struct ls_error *error);
+                    Lockstep__Phase phase, uint64_t seed, const struct ls_dataset_wishes *wishes,
+                    struct ls_dataset **dataset, struct ls_error *error);
 void ls_dataset_close(struct ls_dataset *dataset);
 
 int64_t ls_dataset_size(const struct ls_dataset *dataset); /* samples after `split` */
@@ -39,12 +43,13 @@ enum ls_last_batch ls_dataset_last_batch(const struct ls_dataset *dataset);
 int ls_dataset_classes(const struct ls_dataset *dataset); /* class names known; else 0 */
 /* Whether its class names are a vocabulary: what its ids stand for. */
 bool ls_dataset_has_vocabulary(const struct ls_dataset *dataset);
-/* Fails if they are not these names: with LOCKSTEP_DATA, as what `of` has. */
-int ls_dataset_check_vocabulary(const struct ls_dataset *dataset, const char *const *names,
-                                size_t count, const char *of, struct ls_error *error);
-/* Fails if two data sets have vocabularies, and other ones. */
-int ls_dataset_same_vocabulary(const struct ls_dataset *dataset, const struct ls_dataset *other,
-                               struct ls_error *error);
+/* All of them, which live as long as the data set. */
+struct ls_class_names ls_dataset_class_names(const struct ls_dataset *dataset);
+/* LOCKSTEP_DATA if it has names, and they contradict the known ones (data/class_names.h). */
+int ls_dataset_check_names(const struct ls_dataset *dataset, const struct ls_class_names *known,
+                           struct ls_error *error);
+/* What its users should hear once (pictures that were passed over); NULL: nothing. */
+const char *ls_dataset_warning(const struct ls_dataset *dataset);
 /* How many streams go on from batch to batch; 0: there are none. */
 int64_t ls_dataset_streams(const struct ls_dataset *dataset);
 const char *ls_dataset_class_name(const struct ls_dataset *dataset, int index);

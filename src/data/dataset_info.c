@@ -30,34 +30,25 @@ bool ls_dataset_has_vocabulary(const struct ls_dataset *dataset)
     return dataset->source->vocabulary;
 }
 
-int ls_dataset_check_vocabulary(const struct ls_dataset *dataset, const char *const *names,
-                                size_t count, const char *of, struct ls_error *error)
+struct ls_class_names ls_dataset_class_names(const struct ls_dataset *dataset)
 {
     const struct ls_source *source = dataset->source;
-    const size_t own = (size_t)source->class_count;
-    size_t i = 0;
-    while (i < count && i < own && strcmp(names[i], source->class_name[i]) == 0)
-        i++;
-    if (i == count && i == own)
-        return 0;
-    return ls_fail(
-        error, LOCKSTEP_DATA, dataset->name,
-        "text_param { vocabulary } names the text that the net was trained on",
-        "its vocabulary has %zu characters, and that of %.200s %zu; number %zu is %s%s%s "
-        "and %s%s%s",
-        own, of, count, i, i < own ? "'" : "", i < own ? source->class_name[i] : "none",
-        i < own ? "'" : "", i < count ? "'" : "", i < count ? names[i] : "none",
-        i < count ? "'" : "");
+    return (struct ls_class_names){(const char *const *)source->class_name, source->class_count,
+                                   dataset->name};
 }
 
-int ls_dataset_same_vocabulary(const struct ls_dataset *dataset, const struct ls_dataset *other,
-                               struct ls_error *error)
+int ls_dataset_check_names(const struct ls_dataset *dataset, const struct ls_class_names *known,
+                           struct ls_error *error)
 {
-    const struct ls_source *source = other->source;
-    if (!dataset->source->vocabulary || !source->vocabulary)
+    const struct ls_class_names own = ls_dataset_class_names(dataset);
+    if (own.count == 0 || known == NULL || known->count == 0)
         return 0;
-    return ls_dataset_check_vocabulary(dataset, (const char *const *)source->class_name,
-                                       (size_t)source->class_count, other->name, error);
+    return ls_class_names_check(&own, dataset->source->vocabulary, known, error);
+}
+
+const char *ls_dataset_warning(const struct ls_dataset *dataset)
+{
+    return dataset->source->warning;
 }
 
 int64_t ls_dataset_streams(const struct ls_dataset *dataset)

@@ -67,6 +67,39 @@ static int check_pictures(struct ls_source *source, struct ls_error *error)
     return 0;
 }
 
+/* For data of the test phase: the names of the classes that the definition trains with. The list
+ * stays empty where there are none: other sources than folders have no names, and a net may be
+ * tested where the pictures are not that it was trained on. */
+static int read_trained_names(const struct ls_source_options *options, struct ls_class_list *list,
+                              char **folder, struct ls_error *error)
+{
+    const Lockstep__LayerParameter *training = ls_source_training_layer(options);
+    if (training == NULL || training->data_param->n_source != 1)
+        return 0;
+    *folder = ls_resolve_path(training->data_param->source[0], options->definition->file);
+    if (*folder == NULL)
+        return ls_fail_memory(error, "a path");
+    return ls_is_directory(*folder) ? ls_picture_list_classes(*folder, list, error) : 0;
+}
+
+static int list_folder(const struct ls_source_options *options, const char *path,
+                       struct ls_picture_list *list, struct ls_error *error)
+{
+    struct ls_class_list trained = {.count = 0};
+    char *folder = NULL;
+    if (!ls_class_names_matter(options))
+        return ls_picture_list_folder(path, NULL, list, error);
+    if (options->known != NULL)
+        return ls_picture_list_folder(path, options->known, list, error);
+    int status = read_trained_names(options, &trained, &folder, error);
+    const struct ls_class_names known = {(const char *const *)trained.name, trained.count, folder};
+    if (status == 0)
+        status = ls_picture_list_folder(path, known.count > 0 ? &known : NULL, list, error);
+    ls_class_list_free(&trained);
+    ls_free(folder);
+    return status;
+}
+
 static int open_images(const struct ls_source_options *options, struct ls_source *source,
                        struct ls_error *error)
 {
@@ -82,9 +115,10 @@ static int open_images(const struct ls_source_options *options, struct ls_source
                               "root_folder is for list files; '%.200s' is a folder of classes",
                               path);
     if (folder)
-        LS_TRY(ls_picture_list_folder(path, &images->list, error));
+        LS_TRY(list_folder(options, path, &images->list, error));
     else
         LS_TRY(ls_picture_list_file(path, own->root_folder, &images->list, error));
+    LS_TRY(ls_picture_list_warning(&images->list, path, &source->warning, error));
     source->count = (int64_t)images->list.count;
     source->class_name = images->list.class_name; /* the source owns them now */
     source->class_count = images->list.class_count;

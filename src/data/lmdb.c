@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/file.h"
 #include "base/memory.h"
+#include "data/class_names.h"
 #include "data/datum_store.h"
 #include "data/lmdb_index.h"
 #include "lockstep.pb-c.h"
@@ -61,6 +62,12 @@ static int open_database(const struct ls_source_options *options, struct ls_sour
     db->store.key = key_of;
     LS_TRY(ls_datum_store_begin(options, source, error));
     LS_TRY(ls_datum_store_check_kind(path, "data.mdb", "CURRENT", "LEVELDB", error));
+    if (!ls_source_has_boxes(source) && ls_is_directory(path)) {
+        struct ls_class_list names;
+        LS_TRY(ls_class_list_beside(path, &names, error));
+        source->class_name = names.name;
+        source->class_count = names.count;
+    }
     struct ls_text file = {0};
     ls_text_add(&file, path);
     if (ls_is_directory(path))

@@ -11,7 +11,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/atomic_file.h"
 #include "base/memory.h"
+#include "data/class_names.h"
 
 enum { COMMIT_EVERY = 1000 };
 static const size_t FIRST_MAP = (size_t)16 << 20;
@@ -133,7 +135,26 @@ static void remove_folder(const char *folder)
 {
     remove_file(folder, "data.mdb");
     remove_file(folder, "lock.mdb");
+    remove_file(folder, LS_CLASS_NAMES_FILE);
     rmdir(folder);
+}
+
+static int write_names(const char *names, const char *folder, struct ls_error *error)
+{
+    struct ls_text path = {0};
+    ls_text_format(&path, "%s/" LS_CLASS_NAMES_FILE, folder);
+    struct ls_atomic_file *file = NULL;
+    int status = path.failed ? ls_fail_memory(error, "a path") : 0;
+    if (status == 0)
+        status = ls_atomic_open(path.data, &file, error);
+    if (status == 0)
+        status = ls_atomic_write(file, names, strlen(names), error);
+    if (status == 0)
+        status = ls_atomic_commit(file, error);
+    else if (file != NULL)
+        ls_atomic_abandon(file);
+    ls_text_free(&path);
+    return status;
 }
 
 static void sync_folder(const char *folder)
@@ -182,6 +203,8 @@ static int write_into(const struct ls_lmdb_records *records, const char *path,
         status = ls_fail_errno(error, LOCKSTEP_RESOURCE, folder.data, "cannot make the folder");
     } else {
         status = fill_folder(records, folder.data, error);
+        if (status == 0 && records->names != NULL)
+            status = write_names(records->names, folder.data, error);
         if (status == 0)
             status = publish(folder.data, target, error);
         if (status != 0)

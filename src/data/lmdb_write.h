@@ -25,6 +25,7 @@ struct ls_lmdb_records {
                 struct ls_error *error);
     /* After `done` records; may stop the work. */
     int (*progress)(void *user, int64_t done, struct ls_error *error);
+    const char *names; /* of the classes, a line each, for a file beside the records; NULL: none */
     void *user;
 };
 

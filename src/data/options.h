@@ -18,6 +18,7 @@
 #include "lockstep/lockstep.h"
 #include "schema/definition.h"
 
+struct ls_class_names;
 struct ls_source_type;
 
 /* What an option is in the definition, and in the source's struct. */
@@ -63,6 +64,8 @@ struct ls_source_options {
     /* Bad records do not keep the source from being opened: they fail when they are read. */
     bool forgiving;
     bool skipping; /* the same, but not for files that cannot be read: the caller skips them */
+    /* What numbers classes have where data were trained on; NULL: these data number them. */
+    const struct ls_class_names *known;
     /* Where the options come from, for messages; NULL: from a tool. */
     const Lockstep__LayerParameter *layer;
     const struct ls_definition *definition;
@@ -85,6 +88,10 @@ void ls_source_options_free(struct ls_source_options *options);
 int ls_option_fail(const struct ls_source_options *options, const char *field, const char *hint,
                    struct ls_error *error, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* For data of the test phase: the layer of the train phase that reads the same kind, the one of
+ * this name, else the first. NULL: the definition has none. */
+const Lockstep__LayerParameter *ls_source_training_layer(const struct ls_source_options *options);
 
 /* The first file, which names the source in messages; the type's name where it has no files. */
 const char *ls_source_options_name(const struct ls_source_options *options);

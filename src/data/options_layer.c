@@ -192,3 +192,40 @@ int ls_source_options_read(const Lockstep__LayerParameter *layer,
     }
     return status;
 }
+
+/* ---- What is trained on ---- */
+
+/* Whether a layer is for the train phase, and reads data of this kind. */
+static bool reads_in_training(const Lockstep__LayerParameter *layer, int backend)
+{
+    bool train = layer->has_phase && layer->phase == LOCKSTEP__PHASE__TRAIN;
+    for (size_t i = 0; i < layer->n_include; i++)
+        train = train || (layer->include[i]->has_phase &&
+                          layer->include[i]->phase == LOCKSTEP__PHASE__TRAIN);
+    return train && layer->data_param != NULL && (int)layer->data_param->backend == backend;
+}
+
+const Lockstep__LayerParameter *ls_source_training_layer(const struct ls_source_options *options)
+{
+    const ProtobufCMessage *root =
+        options->definition != NULL ? options->definition->message : NULL;
+    const Lockstep__NetParameter *net = NULL;
+    if (root != NULL && root->descriptor == &lockstep__net_parameter__descriptor)
+        net = (const Lockstep__NetParameter *)root;
+    if (root != NULL && root->descriptor == &lockstep__solver_parameter__descriptor) {
+        const Lockstep__SolverParameter *solver = (const Lockstep__SolverParameter *)root;
+        net = solver->net_param != NULL ? solver->net_param : solver->train_net_param;
+    }
+    const Lockstep__LayerParameter *found = NULL;
+    for (size_t i = 0; net != NULL && options->test && i < net->n_layer; i++) {
+        const Lockstep__LayerParameter *layer = net->layer[i];
+        if (!reads_in_training(layer, options->type->backend))
+            continue;
+        if (found == NULL)
+            found = layer;
+        if (layer->name != NULL && options->layer->name != NULL &&
+            strcmp(layer->name, options->layer->name) == 0)
+            return layer;
+    }
+    return found;
+}

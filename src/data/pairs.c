@@ -88,7 +88,7 @@ static int find_map(struct pairs *pairs, const char *folder, size_t index, struc
     return status;
 }
 
-static int list_files(struct pairs *pairs, const struct ls_source_options *options,
+static int list_files(struct pairs *pairs, const struct ls_source_options *options, char **warning,
                       struct ls_error *error)
 {
     const struct pairs_options *own = options->own;
@@ -111,6 +111,7 @@ static int list_files(struct pairs *pairs, const struct ls_source_options *optio
         return ls_option_fail(options, "label_source", NULL, error,
                               "label_source '%.200s' is no folder", own->maps);
     LS_TRY(ls_picture_list_flat(path, &pairs->pictures, error));
+    LS_TRY(ls_picture_list_warning(&pairs->pictures, path, warning, error));
     for (size_t i = 0; i < pairs->pictures.count; i++)
         LS_TRY(find_map(pairs, own->maps, i, error));
     return 0;
@@ -196,7 +197,7 @@ static int open_pairs(const struct ls_source_options *options, struct ls_source 
     pairs->clip = (uint32_t)own->label_clip;
     source->label_pad = (uint32_t)own->label_pad;
     LS_TRY(ls_picture_form_init(options, &own->form, &pairs->form, error));
-    LS_TRY(list_files(pairs, options, error));
+    LS_TRY(list_files(pairs, options, &source->warning, error));
     source->count = (int64_t)pairs->pictures.count;
     ls_source_add_image(source);
     ls_source_add_tensor(source, "map", LS_TENSOR_MAP, LS_U16);

@@ -107,11 +107,33 @@ static int list_folder(const char *folder, struct names *names, struct ls_error 
     return status;
 }
 
-static bool has_picture_name(const char *name)
+static bool ends_in(const char *name, const char *const *endings)
 {
     const char *dot = strrchr(name, '.');
-    return dot != NULL && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 ||
-                           strcasecmp(dot, ".png") == 0);
+    while (dot != NULL && *endings != NULL && strcasecmp(dot + 1, *endings) != 0)
+        endings++;
+    return dot != NULL && *endings != NULL;
+}
+
+static bool has_picture_name(const char *name)
+{
+    static const char *const read[] = {"jpg", "jpeg", "png", NULL};
+    return ends_in(name, read);
+}
+
+/* Pictures, but in a format that is not read. */
+static bool has_foreign_name(const char *name)
+{
+    static const char *const others[] = {"webp", "bmp", "gif",  "tif",  "tiff", "jfif",
+                                         "jpe",  "jp2", "avif", "heic", "heif", "ppm",
+                                         "pgm",  "pnm", "tga",  "dcm",  "jxl",  NULL};
+    return ends_in(name, others);
+}
+
+static void pass_over(struct ls_passed_over *passed, const char *path, size_t skip)
+{
+    if (passed->count++ == 0)
+        snprintf(passed->name, sizeof passed->name, "%.190s", path + skip);
 }
 
 static char *join(const char *folder, const char *name)
@@ -155,47 +177,127 @@ static int add_class(struct ls_picture_list *list, const char *folder, size_t sk
             status = add_class(list, path, skip, label, depth + 1, error);
         else if (has_picture_name(path))
             status = ls_picture_list_add(list, path, skip, label, error);
-        else
+        else {
             list->left_out++;
+            if (has_foreign_name(path))
+                pass_over(&list->foreign, path, skip);
+        }
         ls_free(path);
     }
     free_names(&names);
     return status;
 }
 
-/* One entry of the folder: a class if it is a folder. */
-static int add_entry(struct ls_picture_list *list, const char *folder, const char *name,
-                     struct ls_error *error)
+/* Takes from the names of a folder's entries those that are no class folders. */
+static int keep_classes(const char *folder, struct names *names, struct ls_picture_list *list,
+                        struct ls_error *error)
 {
-    char *path = join(folder, name);
-    if (path == NULL)
-        return ls_fail_memory(error, "the list of pictures");
-    int status = 0;
-    if (ls_is_directory(path)) {
-        size_t before = list->count;
-        size_t skip = strlen(path) - strlen(name);
-        if (!LS_GROW(list->class_name, list->class_count, list->class_capacity) ||
-            (list->class_name[list->class_count] = ls_copy_string(name)) == NULL)
-            status = ls_fail_memory(error, "the list of classes");
-        else
-            status = add_class(list, path, skip, list->class_count++, 0, error);
-        if (status == 0 && list->count == before)
-            status = ls_fail(error, LOCKSTEP_DATA, path,
-                             "each sub-folder is a class; remove those that are none",
-                             "this class has no .jpg, .jpeg or .png pictures");
+    size_t kept = 0;
+    for (size_t i = 0; i < names->count; i++) {
+        char *name = names->name[i], *path = join(folder, name);
+        if (path == NULL)
+            return ls_fail_memory(error, "the list of classes");
+        const bool is_class = ls_is_directory(path);
+        if (is_class && strchr(name, '\n') != NULL) { /* names are written one a line */
+            ls_free(path);
+            return ls_fail(error, LOCKSTEP_DATA, folder, "rename the folder",
+                           "a class folder has a line break in its name");
+        }
+        if (!is_class && list != NULL && has_foreign_name(name))
+            pass_over(&list->foreign, name, 0);
+        if (!is_class && list != NULL && has_picture_name(name))
+            pass_over(&list->beside, name, 0);
+        ls_free(path);
+        names->name[i] = names->name[kept];
+        names->name[kept] = name;
+        kept += is_class;
     }
-    ls_free(path);
+    for (size_t i = kept; i < names->count; i++)
+        ls_free(names->name[i]);
+    names->count = kept;
+    if (kept > 0)
+        qsort(names->name, kept, sizeof *names->name, ls_class_names_order);
+    return 0;
+}
+
+/* A class that the training does not have: its pictures would count as those of another one. */
+static int unknown_classes(const char *folder, const struct names *names,
+                           const struct ls_class_names *known, const struct ls_picture_list *list,
+                           struct ls_error *error)
+{
+    struct ls_text unknown = {0};
+    size_t pictures = 0, count = 0;
+    for (size_t i = 0; i < names->count; i++)
+        if (ls_class_names_find(known, names->name[i]) < 0 && ++count <= 10)
+            ls_text_format(&unknown, "%s'%.100s'", count > 1 ? ", " : "", names->name[i]);
+    if (count > 10)
+        ls_text_format(&unknown, " and %zu more", count - 10);
+    for (size_t i = 0; i < list->count; i++)
+        pictures += list->file[i].label < 0;
+    int status = count == 0
+                     ? 0
+                     : ls_fail(error, LOCKSTEP_DATA, folder,
+                               "take these folders away, or train with them, too; classes "
+                               "are known by the names of their folders",
+                               "%zu class%s (%zu picture%s) %s not among the %d of %.200s: "
+                               "%s",
+                               count, count == 1 ? "" : "es", pictures, pictures == 1 ? "" : "s",
+                               count == 1 ? "is" : "are", known->count, known->of,
+                               unknown.data != NULL ? unknown.data : "");
+    ls_text_free(&unknown);
     return status;
 }
 
-int ls_picture_list_folder(const char *folder, struct ls_picture_list *list, struct ls_error *error)
+static int add_classes(const char *folder, const struct names *names,
+                       const struct ls_class_names *known, struct ls_picture_list *list,
+                       struct ls_error *error)
+{
+    int status = 0;
+    for (size_t i = 0; i < names->count && status == 0; i++) {
+        const size_t before = list->count;
+        char *path = join(folder, names->name[i]);
+        if (path == NULL)
+            return ls_fail_memory(error, "the list of pictures");
+        const int32_t label =
+            known != NULL ? ls_class_names_find(known, names->name[i]) : (int32_t)i;
+        status = add_class(list, path, strlen(path) - strlen(names->name[i]), label, 0, error);
+        if (status == 0 && list->count == before && known == NULL)
+            status = ls_fail(error, LOCKSTEP_DATA, path,
+                             "each sub-folder is a class; remove those that are none",
+                             "this class has no .jpg, .jpeg or .png pictures");
+        ls_free(path);
+    }
+    return status;
+}
+
+/* The names of all numbers: the known ones, or those of the folders. */
+static int name_classes(const char *const *names, size_t count, struct ls_picture_list *list,
+                        struct ls_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!LS_GROW(list->class_name, list->class_count, list->class_capacity) ||
+            (list->class_name[list->class_count] = ls_copy_string(names[i])) == NULL)
+            return ls_fail_memory(error, "the list of classes");
+        list->class_count++;
+    }
+    return 0;
+}
+
+int ls_picture_list_folder(const char *folder, const struct ls_class_names *known,
+                           struct ls_picture_list *list, struct ls_error *error)
 {
     *list = (struct ls_picture_list){0};
     struct names names;
     LS_TRY(list_folder(folder, &names, error));
-    int status = 0;
-    for (size_t i = 0; i < names.count && status == 0; i++)
-        status = add_entry(list, folder, names.name[i], error);
+    int status = keep_classes(folder, &names, list, error);
+    if (status == 0)
+        status = add_classes(folder, &names, known, list, error);
+    if (status == 0 && known != NULL)
+        status = unknown_classes(folder, &names, known, list, error);
+    if (status == 0)
+        status = known != NULL
+                     ? name_classes(known->name, (size_t)known->count, list, error)
+                     : name_classes((const char *const *)names.name, names.count, list, error);
     free_names(&names);
     if (status == 0 && list->count == 0)
         status = ls_fail(error, LOCKSTEP_DATA, folder,
@@ -204,6 +306,45 @@ int ls_picture_list_folder(const char *folder, struct ls_picture_list *list, str
     if (status != 0)
         ls_picture_list_free(list);
     return status;
+}
+
+int ls_picture_list_classes(const char *folder, struct ls_class_list *list, struct ls_error *error)
+{
+    struct names names;
+    LS_TRY(list_folder(folder, &names, error));
+    int status = keep_classes(folder, &names, NULL, error);
+    *list = (struct ls_class_list){.count = 0};
+    if (status != 0)
+        free_names(&names);
+    else
+        *list = (struct ls_class_list){names.name, (int)names.count};
+    return status;
+}
+
+static void add_passed_over(const struct ls_passed_over *passed, const char *what,
+                            const char *folder, struct ls_text *text)
+{
+    if (passed->count == 0)
+        return;
+    if (text->length == 0)
+        ls_text_format(text, "%.200s: passed over: ", folder);
+    else
+        ls_text_add(text, "; ");
+    ls_text_format(text, "%zu picture%s %s (%s%s)", passed->count, passed->count == 1 ? "" : "s",
+                   what, passed->name, passed->count > 1 ? ", ..." : "");
+}
+
+int ls_picture_list_warning(const struct ls_picture_list *list, const char *folder, char **warning,
+                            struct ls_error *error)
+{
+    struct ls_text text = {0};
+    add_passed_over(&list->foreign, "that are neither JPEG nor PNG", folder, &text);
+    add_passed_over(&list->beside, "beside the folders of the classes", folder, &text);
+    *warning = text.failed ? NULL : text.data;
+    if (!text.failed)
+        return 0;
+    ls_text_free(&text);
+    return ls_fail_memory(error, "the list of pictures");
 }
 
 int ls_picture_list_flat(const char *folder, struct ls_picture_list *list, struct ls_error *error)

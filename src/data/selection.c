@@ -12,13 +12,36 @@
 
 enum { REPORT_EVERY = 1000 };
 
-static int open_source(const struct lockstep_source_options *given, struct ls_source **source,
+/* What the source passed over. */
+static void tell_warning(const struct ls_source *source, const struct lockstep_callbacks *callbacks)
+{
+    const struct lockstep_event event = {
+        .kind = LOCKSTEP_EVENT_WARNING, .text = source->warning, .test_net = -1};
+    if (source->warning != NULL && callbacks->event != NULL)
+        callbacks->event(callbacks->user, &event);
+}
+
+static int check_names(const struct ls_source_options *options, const struct ls_source *source,
+                       const struct ls_class_names *known, struct ls_error *error)
+{
+    const struct ls_class_names own = {(const char *const *)source->class_name, source->class_count,
+                                       ls_source_options_name(options)};
+    return known == NULL || own.count == 0
+               ? 0
+               : ls_class_names_check(&own, source->vocabulary, known, error);
+}
+
+static int open_source(const struct lockstep_source_options *given,
+                       const struct ls_class_names *known, struct ls_source **source,
                        struct ls_error *error)
 {
     struct ls_source_options options;
     int status = ls_source_options_take(given, &options, error);
+    options.known = known;
     if (status == 0)
         status = ls_source_open(&options, source, error);
+    if (status == 0)
+        status = check_names(&options, *source, known, error);
     ls_source_options_free(&options);
     LS_TRY(status);
     if ((*source)->tensors < 2)
@@ -28,13 +51,15 @@ static int open_source(const struct lockstep_source_options *given, struct ls_so
     return 0;
 }
 
-int ls_selection_open(const struct lockstep_source_options *options, struct ls_selection *selection,
+int ls_selection_open(const struct lockstep_source_options *options,
+                      const struct ls_class_names *known, struct ls_selection *selection,
                       struct ls_error *error)
 {
     *selection = (struct ls_selection){.callbacks = &options->callbacks};
     struct ls_split split;
     LS_TRY(ls_split_parse(options->split, NULL, &split, error));
-    LS_TRY(open_source(options, &selection->source, error));
+    LS_TRY(open_source(options, known, &selection->source, error));
+    tell_warning(selection->source, &options->callbacks);
     selection->count = selection->source->count;
     selection->any_size = options->any_size != 0 || options->encoded != 0;
     if (selection->source->varies && !selection->any_size)

@@ -3,6 +3,7 @@
 #ifndef LS_DATA_SELECTION_H
 #define LS_DATA_SELECTION_H
 
+#include "data/class_names.h"
 #include "data/order.h"
 #include "data/source.h"
 #include "lockstep/lockstep.h"
@@ -18,7 +19,9 @@ struct ls_selection {
     const struct lockstep_callbacks *callbacks;
 };
 
-int ls_selection_open(const struct lockstep_source_options *options, struct ls_selection *selection,
+/* Classes get the numbers that they are known by (NULL: those of the source). */
+int ls_selection_open(const struct lockstep_source_options *options,
+                      const struct ls_class_names *known, struct ls_selection *selection,
                       struct ls_error *error);
 void ls_selection_close(struct ls_selection *selection);
 /* The source's index of the i-th record. */

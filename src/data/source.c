@@ -77,6 +77,7 @@ void ls_source_close(struct ls_source *source)
     for (int i = 0; i < source->class_count; i++)
         ls_free(source->class_name[i]);
     ls_free(source->class_name);
+    ls_free(source->warning);
     ls_free(source->sizes);
     ls_free(source);
 }

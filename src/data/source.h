@@ -70,6 +70,7 @@ struct ls_source {
     char **class_name;    /* owned; NULL if not known */
     int class_count;
     bool vocabulary; /* the class names are the vocabulary: under others its ids mean nothing */
+    char *warning;   /* owned: what its users should hear once; NULL: nothing */
     int64_t streams; /* that go on from batch to batch, sample by sample; 0: there are none */
 };
 

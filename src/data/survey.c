@@ -108,14 +108,14 @@ static int look_at_pictures(struct ls_selection *selection, struct lockstep_sour
     return 0;
 }
 
-int ls_survey(const struct lockstep_source_options *options, struct lockstep_source_facts *facts,
-              struct ls_error *error)
+int ls_survey(const struct lockstep_source_options *options, const struct ls_class_names *known,
+              struct lockstep_source_facts *facts, struct ls_error *error)
 {
     struct lockstep_source_options any = *options;
     struct ls_selection selection;
     *facts = (struct lockstep_source_facts){.records = 0};
     any.any_size = 1;
-    int status = ls_selection_open(&any, &selection, error);
+    int status = ls_selection_open(&any, known, &selection, error);
     if (status == 0 && !ls_source_has_image(selection.source))
         status = ls_fail(error, LOCKSTEP_USAGE, NULL, NULL, "%s: its records have no pictures",
                          selection.source->type->name);

@@ -4,9 +4,11 @@
 #define LS_DATA_SURVEY_H
 
 #include "base/error.h"
+#include "data/class_names.h"
 #include "lockstep/lockstep.h"
 
-int ls_survey(const struct lockstep_source_options *options, struct lockstep_source_facts *facts,
-              struct ls_error *error);
+/* Classes have the numbers that they are known by (NULL: those of the source). */
+int ls_survey(const struct lockstep_source_options *options, const struct ls_class_names *known,
+              struct lockstep_source_facts *facts, struct ls_error *error);
 
 #endif

@@ -65,44 +65,6 @@ struct text {
 
 /* ---- The vocabulary -------------------------------------------------------------------------- */
 
-/* Whether a layer is for the train phase, and reads a text. */
-static bool reads_text_in_training(const Lockstep__LayerParameter *layer)
-{
-    bool train = layer->has_phase && layer->phase == LOCKSTEP__PHASE__TRAIN;
-    for (size_t i = 0; i < layer->n_include; i++)
-        train = train || (layer->include[i]->has_phase &&
-                          layer->include[i]->phase == LOCKSTEP__PHASE__TRAIN);
-    return train && layer->data_param != NULL &&
-           layer->data_param->backend == LOCKSTEP__DATA_PARAMETER__DB__TEXT;
-}
-
-/* The layer of the train phase that reads a text: the one of this name, else the first. NULL: the
- * definition has none. */
-static const Lockstep__LayerParameter *find_training(const struct ls_source_options *options)
-{
-    const ProtobufCMessage *root =
-        options->definition != NULL ? options->definition->message : NULL;
-    const Lockstep__NetParameter *net = NULL;
-    if (root != NULL && root->descriptor == &lockstep__net_parameter__descriptor)
-        net = (const Lockstep__NetParameter *)root;
-    if (root != NULL && root->descriptor == &lockstep__solver_parameter__descriptor) {
-        const Lockstep__SolverParameter *solver = (const Lockstep__SolverParameter *)root;
-        net = solver->net_param != NULL ? solver->net_param : solver->train_net_param;
-    }
-    const Lockstep__LayerParameter *found = NULL;
-    for (size_t i = 0; net != NULL && options->test && i < net->n_layer; i++) {
-        const Lockstep__LayerParameter *layer = net->layer[i];
-        if (!reads_text_in_training(layer))
-            continue;
-        if (found == NULL)
-            found = layer;
-        if (layer->name != NULL && options->layer->name != NULL &&
-            strcmp(layer->name, options->layer->name) == 0)
-            return layer;
-    }
-    return found;
-}
-
 /* Reads the vocabulary of the layer of the train phase, from its own paths. */
 static int read_training(const struct ls_source_options *options,
                          const Lockstep__LayerParameter *layer, struct ls_vocabulary *vocabulary,
@@ -131,7 +93,7 @@ static int read_vocabulary(const struct ls_source_options *options, struct text 
                            struct ls_source *source, struct ls_error *error)
 {
     const struct text_options *own = options->own;
-    const Lockstep__LayerParameter *training = find_training(options);
+    const Lockstep__LayerParameter *training = ls_source_training_layer(options);
     int status;
     if (text->bytes && own->vocabulary != NULL)
         return ls_option_fail(options, "text_param.vocabulary", NULL, error,

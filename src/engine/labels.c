@@ -230,3 +230,38 @@ int ls_labels_tell(struct ls_net *net, struct ls_error *error)
             LS_TRY(labels_set_labels(net, d, error));
     return 0;
 }
+
+/* ---- What numbers stand for ---- */
+
+static const struct ls_op *labels_writer(const struct ls_graph *graph, const struct ls_value *value)
+{
+    for (size_t i = 0; i < graph->op_count; i++)
+        for (int k = 0; k < graph->ops[i]->outputs; k++)
+            if (graph->ops[i]->output[k] == value && !graph->ops[i]->backward)
+                return graph->ops[i];
+    return NULL;
+}
+
+void ls_labels_visit_rows(const struct ls_net *net, const struct ls_dataset *dataset,
+                          void (*visit)(void *user, const struct ls_parameter *parameter),
+                          void *user)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    struct consumer consumer;
+    for (size_t i = 0; i < graph->op_count; i++) {
+        if (graph->ops[i]->backward || !labels_describe(net, graph->ops[i], &consumer) ||
+            net->datasets[consumer.dataset] != dataset)
+            continue;
+        /* From the consumer back to the first op that has parameters. */
+        bool found = false;
+        const struct ls_op *op = graph->ops[i];
+        for (size_t steps = 0; op != NULL && !found && steps < graph->op_count; steps++) {
+            for (int k = 0; k < op->inputs; k++)
+                if (op->input[k] != NULL && op->input[k]->parameter != NULL) {
+                    visit(user, op->input[k]->parameter);
+                    found = true;
+                }
+            op = op->inputs > 0 && op->input[0] != NULL ? labels_writer(graph, op->input[0]) : NULL;
+        }
+    }
+}

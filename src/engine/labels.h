@@ -24,4 +24,10 @@ int ls_labels_tell(struct ls_net *net, struct ls_error *error);
 int ls_labels_rules(const struct ls_net *net, int dataset, struct ls_label_rule **rules,
                     size_t *count, struct ls_error *error);
 
+/* Calls `visit` for the parameters whose rows are what the numbers of a data set stand for: of
+ * tables in which they are looked up, and of layers that make the scores of classes. */
+void ls_labels_visit_rows(const struct ls_net *net, const struct ls_dataset *dataset,
+                          void (*visit)(void *user, const struct ls_parameter *parameter),
+                          void *user);
+
 #endif

@@ -72,6 +72,10 @@ struct ls_net_options {
      * it is NULL, of the net's choice. */
     struct ls_value *(*output)(const struct ls_graph *graph, const char *blob);
     const char *blob;
+    /* What the numbers of classes mean: as in the data of the net that is trained, which outlives
+     * this one's opening; or as a file of weights says. NULL: the data say it. */
+    const struct ls_net *trained;
+    const struct ls_class_names *classes;
 };
 
 struct ls_net {

@@ -221,6 +221,43 @@ void ls_sources_set_size(struct ls_net *net, const int64_t size[3])
     sources_set_shapes(&net->shapes[net->varying], net->datasets[net->varying], size);
 }
 
+const struct ls_dataset *ls_sources_named(const struct ls_net *net)
+{
+    for (int d = 0; d < net->dataset_count; d++)
+        if (net->datasets[d] != NULL && ls_dataset_classes(net->datasets[d]) > 0)
+            return net->datasets[d];
+    return NULL;
+}
+
+/* The data set of the net that is trained which a layer's data are like: that of the layer with the
+ * same first top, else the one that has names. */
+static const struct ls_dataset *sources_trained(const struct ls_net *trained,
+                                                const Lockstep__LayerParameter *layer)
+{
+    for (int d = 0; d < trained->dataset_count; d++) {
+        const Lockstep__LayerParameter *other = trained->data_layers[d];
+        if (trained->datasets[d] != NULL && layer->n_top > 0 && other->n_top > 0 &&
+            strcmp(other->top[0], layer->top[0]) == 0)
+            return trained->datasets[d];
+    }
+    return ls_sources_named(trained);
+}
+
+/* What the classes of a layer's data are called where the net is trained. */
+static struct ls_class_names sources_known_names(const struct ls_net *net,
+                                                 const Lockstep__LayerParameter *layer)
+{
+    const struct ls_net_options *options = &net->options;
+    const struct ls_dataset *like =
+        options->trained != NULL ? sources_trained(options->trained, layer) : NULL;
+    if (like != NULL)
+        return ls_dataset_class_names(like);
+    /* A file has the names of one data set. */
+    if (options->classes != NULL && ls_sources_named(net) == NULL)
+        return *options->classes;
+    return (struct ls_class_names){.count = 0};
+}
+
 static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParameter *layer,
                                 struct ls_error *error)
 {
@@ -228,11 +265,11 @@ static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParamet
     const struct ls_definition *definition = net->options.definition->definition;
     Lockstep__Phase phase = (Lockstep__Phase)net->options.phase;
     uint64_t seed = net->options.seed;
-    if (net->options.forgiving)
-        LS_TRY(ls_dataset_open_forgiving(layer, definition, phase, seed, dataset, error));
-    else
-        LS_TRY(
-            ls_dataset_open(layer, definition, phase, seed, net->options.augment, dataset, error));
+    const struct ls_class_names known = sources_known_names(net, layer);
+    const struct ls_dataset_wishes wishes = {.augment = net->options.augment,
+                                             .forgiving = net->options.forgiving,
+                                             .known = known.count > 0 ? &known : NULL};
+    LS_TRY(ls_dataset_open(layer, definition, phase, seed, &wishes, dataset, error));
     net->data_layers[net->dataset_count] = layer;
     struct ls_source_shape *shape = &net->shapes[net->dataset_count++];
     shape->layer = layer->name != NULL ? layer->name : "(unnamed)";

@@ -14,4 +14,8 @@ int ls_sources_open(struct ls_net *net, struct ls_error *error);
 /* Makes the shapes of the data set whose samples differ in size those of an image of this shape. */
 void ls_sources_set_size(struct ls_net *net, const int64_t size[3]);
 
+/* The data set of a net whose names of classes are those of its snapshots: the first that has some;
+ * NULL: none has. */
+const struct ls_dataset *ls_sources_named(const struct ls_net *net);
+
 #endif

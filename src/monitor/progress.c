@@ -46,6 +46,12 @@ static void compose(const struct ls_progress *progress, const struct lockstep_ev
 void ls_progress_event(void *user, const struct lockstep_event *event)
 {
     struct ls_progress *progress = user;
+    if (event->kind == LOCKSTEP_EVENT_WARNING && event->text != NULL) {
+        ls_progress_clear(progress);
+        fputs("warning: ", progress->out);
+        ls_put_clean(progress->out, event->text);
+        putc('\n', progress->out);
+    }
     if (event->kind != LOCKSTEP_EVENT_NOTICE || event->text == NULL || progress->quiet)
         return;
     char line[256] = "";

@@ -19,6 +19,7 @@
 #include "engine/pass.h"
 #include "engine/rows.h"
 #include "engine/sample_states.h"
+#include "engine/sources.h"
 #include "snapshot/archive.h"
 #include "snapshot/catalog.h"
 #include "snapshot/weights.h"
@@ -135,13 +136,12 @@ static int add_tensors(struct draft *draft)
 /* The names of the classes, one a line. */
 static int add_classes(struct draft *draft)
 {
-    const struct ls_net *net = draft->trainer->train;
-    if (net->dataset_count == 0 || ls_dataset_classes(net->datasets[0]) == 0)
+    const struct ls_dataset *dataset = ls_sources_named(draft->trainer->train);
+    if (dataset == NULL)
         return 0;
     struct ls_text names = {0};
-    for (int i = 0; i < ls_dataset_classes(net->datasets[0]); i++)
-        ls_text_format(&names, "%s%s", i > 0 ? "\n" : "",
-                       ls_dataset_class_name(net->datasets[0], i));
+    for (int i = 0; i < ls_dataset_classes(dataset); i++)
+        ls_text_format(&names, "%s%s", i > 0 ? "\n" : "", ls_dataset_class_name(dataset, i));
     int status = names.failed ? ls_fail_memory(draft->error, "a snapshot")
                               : ls_archive_add_note(&draft->archive, LS_NOTE_CLASSES, names.data,
                                                     draft->error);

@@ -17,7 +17,8 @@
 #define LS_NOTE_COURSE      "course"      /* what resumes have changed of its rates, a line each */
 /* Iterations "first last" in which gradients outgrew their recent past most recently, the sign of a
  * loss that explodes; there once that has happened. */
-#define LS_NOTE_OUTGREW "outgrew"
-#define LS_NOTE_CLASSES "classes" /* names, one a line */
+#define LS_NOTE_OUTGREW   "outgrew"
+#define LS_NOTE_CLASSES   "classes"   /* names, one a line */
+#define LS_NOTE_TOKENIZER "tokenizer" /* what ids of TOKENS stand for (data/token_sheet.h) */
 
 #endif

@@ -89,12 +89,10 @@ static int open_test(struct ls_trainer *trainer, const struct ls_net_definition 
 {
     struct ls_net_options options = net_options(trainer, definition);
     options.samples = samples;
+    options.trained = trainer->train; /* NULL: it could not be built */
     struct ls_test *test = &trainer->tests[trainer->test_count];
     LS_TRY(ls_net_open(&options, &test->net, error));
     trainer->test_count++;
-    const struct ls_net *train = trainer->train; /* NULL: it could not be built */
-    for (int d = 0; train != NULL && train->dataset_count > 0 && d < test->net->dataset_count; d++)
-        LS_TRY(ls_dataset_same_vocabulary(test->net->datasets[d], train->datasets[0], error));
     test->batches = ls_training_plan_batches(test->net, definition->test_iter);
     return 0;
 }

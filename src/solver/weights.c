@@ -9,8 +9,10 @@
 #include "base/progress.h"
 #include "base/text.h"
 #include "engine/copies.h"
+#include "engine/labels.h"
 #include "engine/store_views.h"
 #include "ir/layer.h"
+#include "snapshot/archive.h"
 #include "snapshot/caffemodel.h"
 #include "snapshot/caffemodel_hdf5.h"
 #include "snapshot/weights.h"
@@ -242,6 +244,111 @@ int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs
     return status;
 }
 
+/* Keeps a copy of a note, if there is one, in place of another file's. */
+static bool keep_note(const struct ls_archive *archive, const char *key, char **kept)
+{
+    const char *note = ls_archive_note(archive, key);
+    if (note == NULL)
+        return true;
+    ls_free(*kept);
+    *kept = ls_copy_string(note);
+    return *kept != NULL;
+}
+
+int ls_read_weights_names(const char *files, char **names, char **tokenizer, struct ls_error *error)
+{
+    char *list = ls_copy_string(files), *rest = list;
+    bool kept = list != NULL;
+    *names = *tokenizer = NULL;
+    for (char *file; kept && (file = strsep(&rest, ",")) != NULL;) {
+        struct ls_archive archive = {0};
+        if (file[0] != '\0' && ls_archive_read(file, LS_ARCHIVE_HEADER, &archive, NULL) == 0)
+            kept = keep_note(&archive, LS_NOTE_CLASSES, names) &&
+                   keep_note(&archive, LS_NOTE_TOKENIZER, tokenizer);
+        ls_archive_free(&archive);
+    }
+    ls_free(list);
+    return kept ? 0 : ls_fail_memory(error, "class names");
+}
+
+/* ---- What numbers stand for ------------------------------------------------------------------ */
+
+/* Whether a file has a parameter whose rows are classes or tokens. */
+struct rows_in_file {
+    const struct ls_archive *archive;
+    bool there;
+};
+
+static void look_for_rows(void *user, const struct ls_parameter *parameter)
+{
+    struct rows_in_file *rows = user;
+    rows->there = rows->there || ls_archive_find(rows->archive, parameter->name) != NULL;
+}
+
+/* A class that both have, with other numbers. */
+static void warn_of_classes(struct ls_trainer *trainer, const struct ls_class_names *own,
+                            const struct ls_class_names *theirs)
+{
+    for (int i = 0; i < own->count; i++) {
+        const int there = ls_class_names_find(theirs, own->name[i]);
+        if (own->name[i][0] == '\0' || there < 0 || there == i)
+            continue;
+        ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
+                      "class %d is '%s' in %s and number %d in %s: the layer that makes the scores "
+                      "begins with what it has learned of other classes (give it another name to "
+                      "begin anew)",
+                      i, own->name[i], own->of, there, theirs->of);
+        return;
+    }
+}
+
+/* Holds what the numbers of the data stand for against what they did for the weights of a file. */
+static int check_names(struct ls_trainer *trainer, const struct ls_archive *archive,
+                       const struct ls_dataset *dataset, struct ls_error *error)
+{
+    struct rows_in_file rows = {.archive = archive};
+    const struct ls_class_names own = ls_dataset_class_names(dataset);
+    const char *names = ls_archive_note(archive, LS_NOTE_CLASSES);
+    struct ls_class_list list;
+    ls_labels_visit_rows(trainer->train, dataset, look_for_rows, &rows);
+    if (!rows.there || names == NULL || own.count == 0)
+        return 0;
+    LS_TRY(ls_class_list_lines(names, &list, error));
+    const struct ls_class_names theirs = {(const char *const *)list.name, list.count,
+                                          archive->path};
+    int status = 0;
+    if (ls_dataset_has_vocabulary(dataset))
+        status = ls_dataset_check_names(dataset, &theirs, error);
+    else
+        warn_of_classes(trainer, &own, &theirs);
+    ls_class_list_free(&list);
+    return status;
+}
+
+static int check_file(struct ls_trainer *trainer, const char *file, struct ls_error *error)
+{
+    struct ls_archive archive = {0};
+    if (file[0] == '\0' || ls_archive_read(file, LS_ARCHIVE_HEADER, &archive, NULL) != 0)
+        return 0; /* what it is will be said when it is read */
+    int status = 0;
+    const struct ls_net *train = trainer->train;
+    for (int d = 0; d < train->dataset_count && status == 0; d++)
+        if (train->datasets[d] != NULL)
+            status = check_names(trainer, &archive, train->datasets[d], error);
+    ls_archive_free(&archive);
+    return status;
+}
+
+static int check_files(struct ls_trainer *trainer, const char *files, struct ls_error *error)
+{
+    char *list = ls_copy_string(files), *rest = list;
+    int status = list == NULL ? ls_fail_memory(error, "weights") : 0;
+    for (char *file; status == 0 && (file = strsep(&rest, ",")) != NULL;)
+        status = check_file(trainer, file, error);
+    ls_free(list);
+    return status;
+}
+
 static void notice(void *user, const char *line)
 {
     ls_events_say(user, LOCKSTEP_EVENT_NOTICE, "%s", line);
@@ -269,6 +376,7 @@ static int load_files(struct ls_trainer *trainer, const char *files, const char 
 {
     if (trainer->comm->rank != 0)
         return 0;
+    LS_TRY(check_files(trainer, files, error));
     const struct ls_graph **graphs = ls_alloc(trainer->test_count + 1, sizeof *graphs);
     if (graphs == NULL)
         return ls_fail_memory(error, "weights");

@@ -28,6 +28,12 @@ int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs
                     void (*say)(void *user, const char *line), void *user, char **classes,
                     struct ls_error *error);
 
+/* The names of classes that the last of `files` has which has some, one a line, with what it says
+ * of a tokenizer; *names and *tokenizer stay NULL where there are none, and are the caller's. Only
+ * the heads of snapshots are read; nothing is said of files that cannot be read. */
+int ls_read_weights_names(const char *files, char **names, char **tokenizer,
+                          struct ls_error *error);
+
 /* Writes a caffemodel (HDF5 where `path` ends in .h5) with the layers of `graph` and the weights
  * that lie, by parameter, at plain[], in Caffe's order; with their gradients, if `gradients` is not
  * NULL. */

@@ -64,8 +64,9 @@ static inline uint64_t trial_fingerprint(const struct ls_dataset *dataset)
 static inline int trial_open(const struct ls_definition *definition, Lockstep__Phase phase,
                              uint64_t seed, struct ls_dataset **dataset, struct ls_error *error)
 {
+    const struct ls_dataset_wishes wishes = {.augment = true};
     return ls_dataset_open((const Lockstep__LayerParameter *)definition->message, definition, phase,
-                           seed, true, dataset, error);
+                           seed, &wishes, dataset, error);
 }
 
 /* Opens a data set that must open. */

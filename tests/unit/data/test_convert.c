@@ -35,7 +35,7 @@ static void must_convert(const struct lockstep_source_options *options, const ch
 {
     struct ls_error *error = calloc(1, sizeof *error);
     int64_t records = -1;
-    if (ls_convert(options, path, &records, error) != 0)
+    if (ls_convert(options, NULL, path, &records, error) != 0)
         fail_msg("%s", trial_text(error));
     assert_int_equal(records, expected);
     free(error);
@@ -95,7 +95,7 @@ static void idx_files_become_a_database(void **state)
     free(bytes);
     /* Once more is refused, and harms nothing. */
     struct ls_error *error = calloc(1, sizeof *error);
-    assert_int_equal(ls_convert(&options, path, NULL, error), LOCKSTEP_USAGE);
+    assert_int_equal(ls_convert(&options, NULL, path, NULL, error), LOCKSTEP_USAGE);
     assert_says(error, "database: exists already");
     free(error);
 }
@@ -204,6 +204,42 @@ static void pictures_keep_their_names(void **state)
     assert_int_equal(read_back(path, check_names, &salt), 3);
 }
 
+/* The names go with the numbers: they lie beside the records, and are read with them. */
+static void names_of_classes_go_with_a_database(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(ls_test_path("named"), 0777), 0);
+    assert_int_equal(mkdir(ls_test_path("named/b"), 0777), 0);
+    write_picture(ls_test_path("named/b/1.png"), 6, 6, 3, 1);
+    static const char *const names[] = {"x", "b", "a"};
+    const struct ls_class_names known = {names, 3, "x.safetensors"};
+    const char *source = ls_test_path("named"), *path = ls_test_path("named_lmdb");
+    struct lockstep_source_options options = {
+        .backend = "IMAGES", .source = &source, .source_count = 1};
+    assert_int_equal(ls_convert(&options, &known, path, NULL, NULL), 0);
+    struct ls_source *made;
+    struct ls_source_reader *reader;
+    struct ls_record record;
+    assert_int_equal(trial_source(&made, NULL, "data_param { backend: LMDB source: '%s' }", path),
+                     0);
+    assert_int_equal(made->class_count, 3);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(made->class_name[i], names[i]);
+    assert_int_equal(ls_source_reader_open(made, &reader, NULL), 0);
+    assert_int_equal(ls_source_read(reader, 0, LS_ALL_TENSORS, &record, NULL), 0);
+    assert_int_equal(trial_label(&record), 1);
+    ls_source_reader_close(reader);
+    ls_source_close(made);
+    /* Numbers of a database cannot be changed: other ones are refused. */
+    static const char *const others[] = {"b", "x", "a"};
+    const struct ls_class_names other = {others, 3, "y.safetensors"};
+    struct lockstep_source_options second = {.backend = "LMDB", .source = &path, .source_count = 1};
+    struct ls_error *error = calloc(1, sizeof *error);
+    assert_int_equal(ls_convert(&second, &other, ls_test_path("no"), NULL, error), LOCKSTEP_DATA);
+    assert_says(error, "class 0 is 'x' here, but 'x' is number 1 there (y.safetensors)");
+    free(error);
+}
+
 static void check_nothing(int64_t i, const char *key, const struct ls_datum *datum, void *user)
 {
     (void)i;
@@ -234,7 +270,7 @@ static void a_full_disk_leaves_no_files(void **state)
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     struct ls_error *error = calloc(1, sizeof *error);
-    int status = ls_convert(&options, ls_test_path("full"), NULL, error);
+    int status = ls_convert(&options, NULL, ls_test_path("full"), NULL, error);
     setrlimit(RLIMIT_FSIZE, &old);
     assert_int_equal(status, LOCKSTEP_RESOURCE);
     assert_says(error, "full.part-");
@@ -259,14 +295,14 @@ static void a_bad_record_leaves_no_files(void **state)
         .backend = "IMAGES", .source = &source, .source_count = 1};
     size_t before = ls_test_count_files(ls_test_directory());
     struct ls_error *error = calloc(1, sizeof *error);
-    assert_int_equal(ls_convert(&options, path, NULL, error), LOCKSTEP_DATA);
+    assert_int_equal(ls_convert(&options, NULL, path, NULL, error), LOCKSTEP_DATA);
     assert_says(error, "bad/c/2.jpg: record 1: damaged JPEG");
     assert_int_equal(ls_test_count_files(ls_test_directory()), before);
     ls_error_clear(error);
     assert_int_equal(ls_mean(&options, ls_test_path("bad_mean"), NULL, NULL, error), LOCKSTEP_DATA);
     assert_int_equal(ls_test_count_files(ls_test_directory()), before);
     ls_error_clear(error);
-    assert_int_equal(ls_convert(&options, ls_test_path("no/where"), NULL, error),
+    assert_int_equal(ls_convert(&options, NULL, ls_test_path("no/where"), NULL, error),
                      LOCKSTEP_RESOURCE);
     assert_says(error, "cannot make the folder");
     free(error);
@@ -298,7 +334,8 @@ static void callbacks_report_progress_and_can_stop(void **state)
     assert_true(polls < 100);
     polls = 1;
     size_t before = ls_test_count_files(ls_test_directory());
-    assert_int_equal(ls_convert(&options, ls_test_path("stopped"), NULL, NULL), LOCKSTEP_STOPPED);
+    assert_int_equal(ls_convert(&options, NULL, ls_test_path("stopped"), NULL, NULL),
+                     LOCKSTEP_STOPPED);
     polls = 1200;
     assert_int_equal(ls_mean(&options, ls_test_path("stopped"), NULL, NULL, NULL),
                      LOCKSTEP_STOPPED);
@@ -328,10 +365,10 @@ static void options_that_make_no_sense_are_refused(void **state)
             bad.backend = "CIFAR";
         else
             bad.split = "train:2";
-        assert_int_equal(ls_convert(&bad, path, NULL, NULL),
+        assert_int_equal(ls_convert(&bad, NULL, path, NULL, NULL),
                          k == 7 ? LOCKSTEP_DEFINITION : LOCKSTEP_USAGE);
     }
-    assert_int_equal(ls_convert(&good, "", NULL, NULL), LOCKSTEP_USAGE);
+    assert_int_equal(ls_convert(&good, NULL, "", NULL, NULL), LOCKSTEP_USAGE);
     struct stat info;
     assert_int_not_equal(stat(path, &info), 0);
 }
@@ -425,6 +462,7 @@ int main(void)
         cmocka_unit_test(a_converted_data_set_is_the_same_data_set),
         cmocka_unit_test(shuffling_and_splits_choose_records),
         cmocka_unit_test(pictures_keep_their_names),
+        cmocka_unit_test(names_of_classes_go_with_a_database),
         cmocka_unit_test(the_map_of_a_large_database_grows),
         cmocka_unit_test(a_full_disk_leaves_no_files),
         cmocka_unit_test(a_bad_record_leaves_no_files),

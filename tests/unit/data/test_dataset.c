@@ -224,7 +224,8 @@ static void samples_without_augmentation_are_not_random(void **state)
     struct ls_dataset *plain, *test = trial_dataset(layer, LOCKSTEP__PHASE__TEST, 1);
     struct ls_dataset *train = trial_dataset(layer, LOCKSTEP__PHASE__TRAIN, 1);
     assert_int_equal(ls_dataset_open((const Lockstep__LayerParameter *)layer->message, layer,
-                                     LOCKSTEP__PHASE__TRAIN, 1, false, &plain, NULL),
+                                     LOCKSTEP__PHASE__TRAIN, 1, &(struct ls_dataset_wishes){0},
+                                     &plain, NULL),
                      0);
     struct ls_reader *r[3];
     assert_int_equal(ls_reader_open(test, &r[0], NULL), 0);

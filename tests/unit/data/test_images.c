@@ -102,6 +102,121 @@ static void folders_are_classes_in_byte_order(void **state)
     ls_source_close(source);
 }
 
+/* Classes whose names are whole numbers are numbered by value, and come before the others. */
+static void class_folders_of_numbers_are_in_the_order_of_their_values(void **state)
+{
+    (void)state;
+    static const char *const folders[] = {"2", "10", "0", "9", "100", "1b", "07"};
+    static const char *const names[] = {"0", "2", "07", "9", "10", "100", "1b"};
+    for (size_t i = 0; i < 7; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "%s/x.png", folders[i]);
+        write_picture(file_at("numbers", name), 10, 12, 1, 1);
+    }
+    const char *path = ls_test_path("numbers");
+    struct pictures options = options_for(&path);
+    struct ls_source *source = must_open(&options);
+    assert_int_equal(source->class_count, 7);
+    for (int i = 0; i < 7; i++)
+        assert_string_equal(source->class_name[i], names[i]);
+    ls_source_close(source);
+}
+
+static int open_known(const char *path, int tops, const struct ls_class_names *known,
+                      struct ls_dataset **set, struct ls_error *error)
+{
+    struct ls_definition *layer = trial_layer(
+        "name: 'd' type: 'Data' top: 'x' %s data_param { backend: IMAGES source: '%s' }",
+        tops == 2 ? "top: 'y'" : "", path);
+    const struct ls_dataset_wishes wishes = {.known = known};
+    int status = ls_dataset_open((const Lockstep__LayerParameter *)layer->message, layer,
+                                 LOCKSTEP__PHASE__TEST, 1, &wishes, set, error);
+    ls_definition_free(layer);
+    return status;
+}
+
+/* Where the training has numbered the classes, others are numbered by their names. */
+static void classes_have_the_numbers_that_they_are_known_by(void **state)
+{
+    (void)state;
+    const char *path = ls_test_path("some");
+    static const char *const names[] = {"sky", "apple", "leaf"}; /* in no order of bytes */
+    const struct ls_class_names known = {names, 3, "the training"};
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_dataset *set;
+    write_picture(file_at("some", "leaf/1.png"), 10, 12, 3, 1);
+    write_picture(file_at("some", "sky/2.png"), 10, 12, 3, 2);
+    assert_int_equal(open_known(path, 2, &known, &set, error), 0);
+    assert_int_equal(ls_dataset_classes(set), 3);
+    assert_string_equal(ls_dataset_class_name(set, 0), "sky");
+    struct ls_reader *reader;
+    assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        float pixels[360], label = -1;
+        void *out[LS_RECORD_TENSORS] = {pixels, &label};
+        assert_int_equal(ls_reader_fetch(reader, i, out, NULL), 0);
+        assert_true(label == (i == 0 ? 2 : 0));
+    }
+    ls_reader_close(reader);
+    ls_dataset_close(set);
+    /* A class that is not known is refused, unless nothing reads the labels. */
+    write_picture(file_at("some", "zebra/3.png"), 10, 12, 3, 3);
+    write_picture(file_at("some", "zebra/4.png"), 10, 12, 3, 3);
+    assert_int_equal(open_known(path, 2, &known, &set, error), LOCKSTEP_DATA);
+    assert_says(error, "1 class (2 pictures) is not among the 3 of the training: 'zebra'");
+    assert_int_equal(open_known(path, 1, &known, &set, NULL), 0);
+    assert_int_equal(ls_dataset_classes(set), 3);
+    ls_dataset_close(set);
+    free(error);
+}
+
+/* The same where the definition alone says what is trained on. */
+static void a_test_set_is_numbered_as_the_training_set_of_its_definition(void **state)
+{
+    (void)state;
+    char text[3000], train[512];
+    write_picture(file_at("all", "a/1.png"), 10, 12, 3, 1);
+    write_picture(file_at("all", "b/1.png"), 10, 12, 3, 1);
+    write_picture(file_at("few", "b/1.png"), 10, 12, 3, 1);
+    snprintf(train, sizeof train, "%s", ls_test_path("all"));
+    snprintf(text, sizeof text,
+             "layer { name: 'd' type: 'Data' top: 'x' top: 'y' include { phase: TRAIN } data_param "
+             "{ backend: IMAGES source: '%s' } } layer { name: 'd' type: 'Data' top: 'x' top: 'y' "
+             "include { phase: TEST } data_param { backend: IMAGES source: '%s' } }",
+             train, ls_test_path("few"));
+    struct ls_definition *net = NULL;
+    struct ls_dataset *set;
+    assert_int_equal(ls_text_read("net.prototxt", text, strlen(text),
+                                  &lockstep__net_parameter__descriptor, &net, NULL),
+                     0);
+    const Lockstep__NetParameter *parameter = (const Lockstep__NetParameter *)net->message;
+    assert_int_equal(ls_dataset_open(parameter->layer[1], net, LOCKSTEP__PHASE__TEST, 1,
+                                     &(struct ls_dataset_wishes){0}, &set, NULL),
+                     0);
+    assert_int_equal(ls_dataset_classes(set), 2);
+    assert_int_equal(ls_dataset_largest(set, 1), 1);
+    ls_dataset_close(set);
+    ls_definition_free(net);
+}
+
+static void pictures_that_are_passed_over_are_counted_and_named(void **state)
+{
+    (void)state;
+    write_picture(file_at("passed", "a/1.png"), 10, 12, 3, 1);
+    write_picture(file_at("passed", "beside.jpg"), 10, 12, 3, 1);
+    ls_test_write_text(file_at("passed", "a/x.WEBP"), "?");
+    ls_test_write_text(file_at("passed", "a/deep/y.tif"), "?");
+    ls_test_write_text(file_at("passed", "a/notes.txt"), "no picture");
+    const char *path = ls_test_path("passed");
+    struct pictures options = options_for(&path);
+    struct ls_source *source = must_open(&options);
+    assert_non_null(strstr(source->warning, "passed over: 2 pictures that are neither JPEG nor PNG "
+                                            "(a/"));
+    assert_non_null(strstr(source->warning, "; 1 picture beside the folders of the classes "
+                                            "(beside.jpg)"));
+    ls_source_close(source);
+}
+
 static void pictures_of_different_sizes_are_read(void **state)
 {
     (void)state;
@@ -291,6 +406,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_are_classes_in_byte_order),
+        cmocka_unit_test(class_folders_of_numbers_are_in_the_order_of_their_values),
+        cmocka_unit_test(classes_have_the_numbers_that_they_are_known_by),
+        cmocka_unit_test(a_test_set_is_numbered_as_the_training_set_of_its_definition),
+        cmocka_unit_test(pictures_that_are_passed_over_are_counted_and_named),
         cmocka_unit_test(pictures_of_different_sizes_are_read),
         cmocka_unit_test(folders_without_pictures_are_refused),
         cmocka_unit_test(a_cut_picture_is_found_when_it_is_read),

@@ -253,7 +253,7 @@ static char *small_database(size_t *size)
     const char *path = ls_test_path("small");
     struct stat info;
     if (stat(path, &info) != 0)
-        assert_int_equal(ls_convert(&options, path, NULL, NULL), 0);
+        assert_int_equal(ls_convert(&options, NULL, path, NULL, NULL), 0);
     char file[512];
     snprintf(file, sizeof file, "%s/data.mdb", path);
     return ls_test_read(file, size);

@@ -166,12 +166,13 @@ static void a_test_has_the_vocabulary_of_the_training(void **state)
         for (int i = 0; i < 2; i++)
             assert_int_equal(
                 ls_dataset_open(parameter->layer[i], net,
-                                i == 0 ? LOCKSTEP__PHASE__TRAIN : LOCKSTEP__PHASE__TEST, 1, false,
-                                &sets[i], NULL),
+                                i == 0 ? LOCKSTEP__PHASE__TRAIN : LOCKSTEP__PHASE__TEST, 1,
+                                &(struct ls_dataset_wishes){0}, &sets[i], NULL),
                 0);
         assert_int_equal(ls_dataset_classes(sets[1]), ls_dataset_classes(sets[0]));
         assert_true(ls_dataset_has_vocabulary(sets[1]));
-        assert_int_equal(ls_dataset_same_vocabulary(sets[1], sets[0], NULL), 0);
+        const struct ls_class_names known = ls_dataset_class_names(sets[0]);
+        assert_int_equal(ls_dataset_check_names(sets[1], &known, NULL), 0);
         ls_dataset_close(sets[0]);
         ls_dataset_close(sets[1]);
         ls_definition_free(net);
@@ -193,13 +194,13 @@ static void vocabularies_are_compared(void **state)
         set[i] = trial_fields(fields, &layer[i]);
     }
     struct ls_error *error = calloc(1, sizeof *error);
-    assert_int_equal(ls_dataset_same_vocabulary(set[0], set[1], error), LOCKSTEP_DATA);
+    const struct ls_class_names other = ls_dataset_class_names(set[1]);
+    assert_int_equal(ls_dataset_check_names(set[0], &other, error), LOCKSTEP_DATA);
     assert_says(error, "abc.txt: its vocabulary has 3 characters, and that of");
-    assert_says(error, "abd.txt 3; number 2 is 'c' and 'd'. hint: text_param { vocabulary }");
+    assert_says(error, "abd.txt 3; number 2 is 'c' and 'd'. hint: text_param { vocabulary: ");
     ls_error_clear(error);
-    assert_int_equal(ls_dataset_check_vocabulary(set[0], (const char *const[]){"a", "b"}, 2,
-                                                 "x.safetensors", error),
-                     LOCKSTEP_DATA);
+    const struct ls_class_names two = {(const char *const[]){"a", "b"}, 2, "x.safetensors"};
+    assert_int_equal(ls_dataset_check_names(set[0], &two, error), LOCKSTEP_DATA);
     assert_says(error, "that of x.safetensors 2; number 2 is 'c' and none");
     assert_true(trial_fingerprint(set[0]) != trial_fingerprint(set[1]));
     free(error);
