@@ -2,15 +2,22 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/layered.h"
 
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { SWEEPS = 24, ROUNDS = 300 };
-static const double bend_width = 10, straight = 16; /* edges want to be straight where they bend */
+#define NONE SIZE_MAX
+enum { SWEEPS = 24, ROUNDS = 60 };
+static const double bend_width = 10;
 
 /* A node, or a bend of an edge. */
 struct spot {
     double width, x, wish;
     size_t first, count; /* its neighbours */
+    size_t place;        /* in its row */
+    size_t line;         /* the spots that stand straight below each other, by the first of them */
+    size_t above, below; /* the neighbours that it stands straight below and above; NONE */
+    size_t length;       /* how many spots of the line are above it */
     int row;
     bool bend;
 };
@@ -25,11 +32,11 @@ struct work {
     size_t spots;
     struct line *line;
     size_t lines;
-    size_t *neighbour;    /* of all spots: numbers of lines */
-    size_t *order;        /* spots row by row, from left to right */
-    size_t *row_begin;    /* by row, and behind the last */
-    double *sum, *weight; /* for `place_row` */
-    size_t *block;
+    size_t *neighbour; /* of all spots: numbers of lines */
+    size_t *order;     /* spots row by row, from left to right */
+    size_t *row_begin; /* by row, and behind the last */
+    size_t *next;      /* by row, for `fill_rows` */
+    size_t *best;      /* the order with the fewest crossings so far */
     int rows;
     double gap;
 };
@@ -139,7 +146,7 @@ static void fill_rows(struct work *work)
         work->row_begin[work->spot[s].row + 1]++;
     for (int r = 0; r < work->rows; r++)
         work->row_begin[r + 1] += work->row_begin[r];
-    size_t *next = work->block; /* room for a number a spot, and there are fewer rows */
+    size_t *next = work->next;
     for (int r = 0; r < work->rows; r++)
         next[r] = work->row_begin[r];
     for (size_t s = 0; s < work->spots; s++)
@@ -164,33 +171,29 @@ static void spread_row(struct work *work, int row)
     }
 }
 
-/* Where a spot wants to be: at the mean of its neighbours above, below or both. *pull is how much.
- */
-static double wish_of(const struct work *work, size_t index, bool above, bool below, double *pull)
+/* Where a spot wants to be: at the mean of its neighbours above or below. */
+static double wish_of(const struct work *work, size_t index, bool above)
 {
     const struct spot *spot = &work->spot[index];
     double sum = 0;
-    *pull = 0;
+    size_t count = 0;
     for (size_t n = 0; n < spot->count; n++) {
         const struct line *line = &work->line[work->neighbour[spot->first + n]];
         const bool up = line->below == index;
-        const struct spot *other = &work->spot[up ? line->above : line->below];
-        const double weight = spot->bend && other->bend ? straight : 1;
-        if (up ? !above : !below)
+        if (up != above)
             continue;
-        sum += weight * other->x;
-        *pull += weight;
+        sum += work->spot[up ? line->above : line->below].x;
+        count++;
     }
-    return *pull > 0 ? sum / *pull : spot->x;
+    return count > 0 ? sum / (double)count : spot->x;
 }
 
 /* A stable sort of a row by its wishes. */
 static void sort_row(struct work *work, int row, bool above)
 {
-    double pull;
     const size_t begin = work->row_begin[row], end = work->row_begin[row + 1];
     for (size_t i = begin; i < end; i++)
-        work->spot[work->order[i]].wish = wish_of(work, work->order[i], above, !above, &pull);
+        work->spot[work->order[i]].wish = wish_of(work, work->order[i], above);
     for (size_t i = begin + 1; i < end; i++) {
         const size_t spot = work->order[i];
         size_t at = i;
@@ -201,45 +204,222 @@ static void sort_row(struct work *work, int row, bool above)
     spread_row(work, row);
 }
 
-/* Moves the spots of a row to where they want to be, as nearly as their distances allow: the least
- * sum of squares, by joining neighbours that would come too near to each other. */
-static void place_row(struct work *work, int row)
+/* Lines of `left` and `right`, neighbours in a row, that cross each other in this order. */
+static size_t count_crossings(const struct work *work, size_t left, size_t right)
 {
-    const size_t begin = work->row_begin[row], end = work->row_begin[row + 1];
-    size_t blocks = 0;
-    double offset = 0;
-    for (size_t i = begin; i < end; i++) {
-        double pull, wish = wish_of(work, work->order[i], true, true, &pull);
-        if (i > begin)
-            offset += distance(work, work->order[i - 1], work->order[i]);
-        pull = pull > 0 ? pull : 0.01;
-        work->spot[work->order[i]].wish = offset; /* from the left end of the row */
-        work->sum[blocks] = (wish - offset) * pull;
-        work->weight[blocks] = pull;
-        work->block[blocks++] = i;
-        while (blocks > 1 && work->sum[blocks - 2] / work->weight[blocks - 2] >
-                                 work->sum[blocks - 1] / work->weight[blocks - 1]) {
-            work->sum[blocks - 2] += work->sum[blocks - 1];
-            work->weight[blocks - 2] += work->weight[blocks - 1];
-            blocks--;
+    const struct spot *a = &work->spot[left], *b = &work->spot[right];
+    size_t crossings = 0;
+    for (size_t i = 0; i < a->count; i++)
+        for (size_t k = 0; k < b->count; k++) {
+            const struct line *first = &work->line[work->neighbour[a->first + i]],
+                              *second = &work->line[work->neighbour[b->first + k]];
+            const bool up = first->below == left;
+            if (up != (second->below == right))
+                continue;
+            const size_t one = work->spot[up ? first->above : first->below].place,
+                         two = work->spot[up ? second->above : second->below].place;
+            crossings += one > two;
         }
-    }
-    for (size_t b = 0; b < blocks; b++)
-        for (size_t i = work->block[b]; i < (b + 1 < blocks ? work->block[b + 1] : end); i++)
-            work->spot[work->order[i]].x =
-                work->sum[b] / work->weight[b] + work->spot[work->order[i]].wish;
+    return crossings;
 }
 
-static void arrange(struct work *work)
+/* Swaps neighbours as long as fewer lines cross each other. */
+static void swap_neighbours(struct work *work)
 {
+    bool swapped = true;
+    for (size_t i = 0; i < work->spots; i++)
+        work->spot[work->order[i]].place = i;
+    for (int round = 0; swapped && round < SWEEPS; round++) {
+        swapped = false;
+        for (size_t i = 1; i < work->spots; i++) {
+            const size_t left = work->order[i - 1], right = work->order[i];
+            if (work->spot[left].row != work->spot[right].row ||
+                count_crossings(work, left, right) <= count_crossings(work, right, left))
+                continue;
+            work->order[i - 1] = right;
+            work->order[i] = left;
+            work->spot[right].place = i - 1;
+            work->spot[left].place = i;
+            swapped = true;
+        }
+    }
+}
+
+static size_t count_all_crossings(const struct work *work)
+{
+    size_t crossings = 0;
+    for (int row = 0; row < work->rows; row++)
+        for (size_t i = work->row_begin[row]; i < work->row_begin[row + 1]; i++)
+            for (size_t k = i + 1; k < work->row_begin[row + 1]; k++)
+                crossings += count_crossings(work, work->order[i], work->order[k]);
+    return crossings;
+}
+
+/* Orders the rows: as the layers stand in the definition, with passing edges beside them, or by the
+ * means of neighbours, whichever has fewer crossings. */
+static void order_rows(struct work *work)
+{
+    swap_neighbours(work);
+    const size_t plain = count_all_crossings(work);
+    memcpy(work->best, work->order, work->spots * sizeof *work->order);
     for (int r = 0; r < work->rows; r++)
         spread_row(work, r);
     for (int sweep = 0; sweep < SWEEPS; sweep++)
         for (int r = 1; r < work->rows; r++)
             sweep % 2 == 0 ? sort_row(work, r, true) : sort_row(work, work->rows - 1 - r, false);
+    swap_neighbours(work);
+    if (plain <= count_all_crossings(work))
+        memcpy(work->order, work->best, work->spots * sizeof *work->order);
+    for (size_t i = 0; i < work->spots; i++)
+        work->spot[work->order[i]].place = i;
+}
+
+/* ---- Straight lines -------------------------------------------------------------------------- */
+
+/* Whether a line between these neighbours would cross one that is straight already. */
+static bool crosses(const struct work *work, size_t above, size_t below)
+{
+    const int row = work->spot[below].row;
+    for (size_t i = work->row_begin[row]; i < work->row_begin[row + 1]; i++) {
+        const struct spot *other = &work->spot[work->order[i]];
+        if (other->above == NONE)
+            continue;
+        const size_t place = work->spot[other->above].place;
+        if ((place < work->spot[above].place) != (other->place < work->spot[below].place))
+            return true;
+    }
+    return false;
+}
+
+/* The neighbour above or below that a spot should be in one straight line with: the one that ends
+ * the longest line, so that a net has a spine; of several such the one in the middle. */
+static size_t choose(const struct work *work, size_t index, bool up, bool bends)
+{
+    enum { MOST = 64 };
+    const struct spot *spot = &work->spot[index];
+    size_t found[MOST], count = 0, longest = 0;
+    for (size_t n = 0; n < spot->count; n++) {
+        const struct line *line = &work->line[work->neighbour[spot->first + n]];
+        const size_t near = up ? line->above : line->below;
+        const struct spot *other = &work->spot[near];
+        if (near == index || other->bend != bends || (up ? other->below : other->above) != NONE ||
+            crosses(work, line->above, line->below) || (up && other->length < longest))
+            continue;
+        if (up && other->length > longest) {
+            longest = other->length;
+            count = 0;
+        }
+        size_t at = count < MOST ? count++ : MOST - 1;
+        for (; at > 0 && work->spot[found[at - 1]].place > other->place; at--)
+            found[at] = found[at - 1];
+        found[at] = near;
+    }
+    return count > 0 ? found[(count - 1) / 2] : NONE;
+}
+
+static void stand_below(struct work *work, size_t above, size_t below)
+{
+    work->spot[below].above = above;
+    work->spot[above].below = below;
+    for (size_t s = below; s != NONE; s = work->spot[s].below)
+        work->spot[s].length = work->spot[work->spot[s].above].length + 1;
+}
+
+/* Makes lines straight: first those of edges that pass rows, then those between nodes. */
+static void straighten(struct work *work)
+{
+    for (size_t s = 0; s < work->spots; s++)
+        work->spot[s].above = work->spot[s].below = NONE, work->spot[s].length = 0;
+    static const struct {
+        bool below, above; /* whether these are bends */
+        bool mutual;       /* each has chosen the other */
+    } turns[] = {{true, true, false},
+                 {false, false, true},
+                 {false, false, false},
+                 {false, true, false},
+                 {true, false, false}};
+    for (size_t t = 0; t < sizeof turns / sizeof *turns; t++)
+        for (size_t i = 0; i < work->spots; i++) {
+            const size_t s = work->order[i];
+            if (work->spot[s].above != NONE || work->spot[s].bend != turns[t].below)
+                continue;
+            const size_t above = choose(work, s, true, turns[t].above);
+            if (above != NONE &&
+                (!turns[t].mutual || choose(work, above, false, turns[t].below) == s))
+                stand_below(work, above, s);
+        }
+    for (size_t i = 0; i < work->spots; i++) { /* rows from above to below */
+        struct spot *spot = &work->spot[work->order[i]];
+        spot->line = spot->above != NONE ? work->spot[spot->above].line : work->order[i];
+    }
+}
+
+/* As far to the left as the distances allow. The x of a line is that of its first spot. */
+static void pack(struct work *work)
+{
+    for (size_t s = 0; s < work->spots; s++)
+        work->spot[s].x = 0;
+    bool moved = true;
+    for (size_t round = 0; moved && round <= work->spots; round++) {
+        moved = false;
+        for (size_t i = 1; i < work->spots; i++) {
+            const size_t left = work->order[i - 1], right = work->order[i];
+            struct spot *line = &work->spot[work->spot[right].line];
+            if (work->spot[left].row != work->spot[right].row)
+                continue;
+            const double x = work->spot[work->spot[left].line].x + distance(work, left, right);
+            if (x > line->x + 1e-6) {
+                line->x = x;
+                moved = true;
+            }
+        }
+    }
+}
+
+/* Moves a line to the middle of what its spots are joined with, as far as its neighbours let it. */
+static void centre_line(struct work *work, size_t line)
+{
+    double sum = 0, low = -1e300, high = 1e300;
+    size_t count = 0;
+    for (size_t s = line; s != NONE; s = work->spot[s].below) {
+        const struct spot *spot = &work->spot[s];
+        for (size_t n = 0; n < spot->count; n++) {
+            const struct line *joined = &work->line[work->neighbour[spot->first + n]];
+            const size_t other = joined->below == s ? joined->above : joined->below;
+            if (work->spot[other].line == line)
+                continue;
+            sum += work->spot[work->spot[other].line].x;
+            count++;
+        }
+        const size_t begin = work->row_begin[spot->row], end = work->row_begin[spot->row + 1];
+        if (spot->place > begin) {
+            const size_t left = work->order[spot->place - 1];
+            const double x = work->spot[work->spot[left].line].x + distance(work, left, s);
+            low = x > low ? x : low;
+        }
+        if (spot->place + 1 < end) {
+            const size_t right = work->order[spot->place + 1];
+            const double x = work->spot[work->spot[right].line].x - distance(work, s, right);
+            high = x < high ? x : high;
+        }
+    }
+    if (count == 0 || low > high)
+        return;
+    const double wish = sum / (double)count;
+    work->spot[line].x = wish < low ? low : wish > high ? high : wish;
+}
+
+static void arrange(struct work *work)
+{
+    order_rows(work);
+    straighten(work);
+    pack(work);
     for (int round = 0; round < ROUNDS; round++)
-        for (int r = 0; r < work->rows; r++)
-            place_row(work, round % 2 == 0 ? r : work->rows - 1 - r);
+        for (size_t s = 0; s < work->spots; s++)
+            if (work->spot[s].line == s)
+                centre_line(work, s);
+    for (size_t s = 0; s < work->spots; s++)
+        work->spot[s].x = work->spot[work->spot[s].line].x;
 }
 
 /* ---- The drawing ----------------------------------------------------------------------------- */
@@ -277,12 +457,11 @@ bool ls_layered_run(struct ls_layered *drawing)
     work.neighbour = calloc(2 * lines + 1, sizeof *work.neighbour);
     work.order = calloc(work.spots + 1, sizeof *work.order);
     work.row_begin = calloc((size_t)work.rows + 2, sizeof *work.row_begin);
-    work.sum = calloc(work.spots + 1, sizeof *work.sum);
-    work.weight = calloc(work.spots + 1, sizeof *work.weight);
-    work.block = calloc(work.spots + (size_t)work.rows + 1, sizeof *work.block);
+    work.best = calloc(work.spots + 1, sizeof *work.best);
+    work.next = calloc((size_t)work.rows + 1, sizeof *work.next);
     const bool there = drawing->bend != NULL && work.spot != NULL && work.line != NULL &&
                        work.neighbour != NULL && work.order != NULL && work.row_begin != NULL &&
-                       work.sum != NULL && work.weight != NULL && work.block != NULL;
+                       work.next != NULL && work.best != NULL;
     if (there) {
         make_spots(drawing, &work);
         index_lines(&work);
@@ -295,9 +474,8 @@ bool ls_layered_run(struct ls_layered *drawing)
     free(work.neighbour);
     free(work.order);
     free(work.row_begin);
-    free(work.sum);
-    free(work.weight);
-    free(work.block);
+    free(work.next);
+    free(work.best);
     return there;
 }
 

@@ -2,8 +2,8 @@
  *
  * Nodes are put into rows by their longest way from a source; an edge that crosses rows bends in
  * each of them, together with others from the same node. The order within rows comes from sweeps
- * that put a node at the mean of its neighbours; then places are moved towards neighbours without
- * changing the order.
+ * that put a node at the mean of its neighbours. Then as many lines as possible become straight
+ * without crossing each other, and are moved towards what they are joined with.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_CLI_LAYERED_H

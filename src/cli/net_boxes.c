@@ -61,7 +61,7 @@ static size_t find_host(const struct lockstep_net_layer *layers, size_t count, s
     return (in_place || behind) && count_readers(layers, count, writer, blob) == 1 ? writer : index;
 }
 
-static void add_layer(struct ls_net_box *box, const struct lockstep_net_layer *layer, size_t index)
+void ls_net_box_add(struct ls_net_box *box, const struct lockstep_net_layer *layer, size_t index)
 {
     box->last = index;
     box->layers++;
@@ -75,9 +75,11 @@ static void add_edges(const struct lockstep_net_layer *layers, size_t index,
                       struct ls_net_boxes *boxes)
 {
     for (size_t b = 0; b < layers[index].bottom_count; b++) {
-        const size_t writer = find_writer(layers, index, layers[index].bottoms[b]);
-        const size_t from = boxes->box_of[writer], to = boxes->box_of[index];
-        bool known = writer == index || from == to;
+        size_t writer = find_writer(layers, index, layers[index].bottoms[b]), reader = index;
+        if (writer == index || !ls_net_repeats_map(&boxes->repeats, &writer, &reader))
+            continue;
+        const size_t from = boxes->box_of[writer], to = boxes->box_of[reader];
+        bool known = from >= to;
         for (size_t e = 0; e < boxes->edges && !known; e++)
             known = boxes->edge[e][0] == from && boxes->edge[e][1] == to;
         if (known)
@@ -85,6 +87,17 @@ static void add_edges(const struct lockstep_net_layer *layers, size_t index,
         boxes->edge[boxes->edges][0] = from;
         boxes->edge[boxes->edges++][1] = to;
     }
+}
+
+/* Whether the first copies that one of two layers is in are those of the other. */
+static bool in_same_copies(const struct ls_net_repeats *repeats, size_t a, size_t b)
+{
+    for (size_t i = 0; i < repeats->count; i++) {
+        const size_t first = repeats->copies[i].first, end = first + repeats->copies[i].length;
+        if ((a >= first && a < end) != (b >= first && b < end))
+            return false;
+    }
+    return ls_net_repeats_shows(repeats, b);
 }
 
 bool ls_net_boxes_make(const struct lockstep_net_layer *layers, size_t count,
@@ -96,19 +109,25 @@ bool ls_net_boxes_make(const struct lockstep_net_layer *layers, size_t count,
     *boxes = (struct ls_net_boxes){.box = calloc(count + 1, sizeof *boxes->box),
                                    .box_of = calloc(count + 1, sizeof *boxes->box_of),
                                    .edge = calloc(bottoms, sizeof *boxes->edge)};
-    if (boxes->box == NULL || boxes->box_of == NULL || boxes->edge == NULL) {
+    if (boxes->box == NULL || boxes->box_of == NULL || boxes->edge == NULL ||
+        !ls_net_repeats_find(layers, count, &boxes->repeats)) {
         ls_net_boxes_free(boxes);
         return false;
     }
     for (size_t i = 0; i < count; i++) {
-        const size_t host = find_host(layers, count, i);
-        if (host == i) {
+        size_t shown = i, first = i;
+        (void)ls_net_repeats_map(&boxes->repeats, &shown, &first);
+        const size_t host = shown == i ? find_host(layers, count, i) : i;
+        if (shown != i) {
+            boxes->box_of[i] = boxes->box_of[shown];
+        } else if (host == i || !in_same_copies(&boxes->repeats, i, host)) {
             boxes->box_of[i] = boxes->boxes;
             boxes->box[boxes->boxes++].first = i;
         } else {
             boxes->box_of[i] = boxes->box_of[host];
         }
-        add_layer(&boxes->box[boxes->box_of[i]], &layers[i], i);
+        if (shown == i)
+            ls_net_box_add(&boxes->box[boxes->box_of[i]], &layers[i], i);
         add_edges(layers, i, boxes);
     }
     return true;
@@ -119,5 +138,6 @@ void ls_net_boxes_free(struct ls_net_boxes *boxes)
     free(boxes->box);
     free(boxes->box_of);
     free(boxes->edge);
+    ls_net_repeats_free(&boxes->repeats);
     *boxes = (struct ls_net_boxes){.box = NULL};
 }

@@ -3,6 +3,7 @@
 #include "cli/net_picture.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,14 @@
 
 enum { LINES = 5, LINE_ROOM = 256 };
 static const double text_width = 7.25, title_width = 7.6, line_height = 15, row_gap = 34,
-                    margin = 24, header = 58, least_width = 120, padding = 10;
+                    margin = 24, header = 58, least_width = 120, padding = 10, frame_room = 20,
+                    frame_side = 12;
+
+/* Around the boxes of a first copy. */
+struct frame {
+    double left, right, top, bottom;
+    int depth; /* how many frames are inside of it, one in the other */
+};
 
 /* A box with its text. */
 struct box {
@@ -32,7 +40,8 @@ struct picture {
     struct ls_layered_node *node;
     struct ls_layered_edge *edge;
     struct ls_layered drawing;
-    double *row_y; /* by row: its top; and behind the last */
+    double *row_y;       /* by row: its top; and behind the last */
+    struct frame *frame; /* of the copies, in the net's order */
 };
 
 /* ---- Text ------------------------------------------------------------------------------------ */
@@ -113,12 +122,14 @@ static const char *colour_of(const char *type)
 {
     static const struct {
         const char *word, *colour;
-    } words[] = {
-        {"Loss", "loss"},       {"Accuracy", "loss"}, {"Convolution", "conv"}, {"Deconvol", "conv"},
-        {"InnerProduct", "ip"}, {"Embed", "ip"},      {"LSTM", "ip"},          {"RNN", "ip"},
-        {"GRU", "ip"},          {"Pooling", "pool"},  {"SPP", "pool"},         {"Concat", "join"},
-        {"Eltwise", "join"},    {"Slice", "join"},    {"Split", "join"},       {"Data", "data"},
-        {"Input", "data"},      {"Softmax", "loss"},  {"Parameter", "data"}};
+    } words[] = {{"Loss", "loss"},        {"Accuracy", "measure"}, {"MeanIou", "measure"},
+                 {"Evaluat", "measure"},  {"EvalDet", "measure"},  {"Attention", "ip"},
+                 {"Convolution", "conv"}, {"Deconvol", "conv"},    {"InnerProduct", "ip"},
+                 {"Embed", "ip"},         {"LSTM", "ip"},          {"RNN", "ip"},
+                 {"GRU", "ip"},           {"Pooling", "pool"},     {"SPP", "pool"},
+                 {"Concat", "join"},      {"Eltwise", "join"},     {"Slice", "join"},
+                 {"Split", "join"},       {"Data", "data"},        {"Input", "data"},
+                 {"Parameter", "data"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(type, words[i].word) != NULL)
             return words[i].colour;
@@ -155,6 +166,82 @@ static void describe(struct picture *picture, size_t index)
 
 /* ---- Places ---------------------------------------------------------------------------------- */
 
+/* The first and the last row of a frame's boxes. */
+static void find_frame_rows(const struct picture *picture, const struct ls_net_copies *copies,
+                            int *first, int *last)
+{
+    *first = picture->drawing.rows;
+    *last = 0;
+    for (size_t i = copies->first; i < copies->first + copies->length; i++) {
+        const int row = picture->node[picture->net.box_of[i]].row;
+        *first = row < *first ? row : *first;
+        *last = row > *last ? row : *last;
+    }
+}
+
+/* Rows in front of which frames begin are further from those above. Inner frames come behind outer
+ * ones, so that their depth is known when they are taken from the end. */
+static void make_room_for_frames(struct picture *picture)
+{
+    const struct ls_net_repeats *repeats = &picture->net.repeats;
+    for (size_t i = repeats->count; i-- > 0;) {
+        int first, last;
+        const struct ls_net_copies *copies = &repeats->copies[i];
+        find_frame_rows(picture, copies, &first, &last);
+        picture->row_y[first] += frame_room;
+        for (size_t k = i + 1; k < repeats->count; k++)
+            if (repeats->copies[k].first < copies->first + copies->length &&
+                picture->frame[i].depth <= picture->frame[k].depth)
+                picture->frame[i].depth = picture->frame[k].depth + 1;
+    }
+}
+
+static bool is_inside(const struct picture *picture, const struct ls_net_copies *copies, size_t box)
+{
+    const size_t layer = picture->net.box[box].first;
+    return layer >= copies->first && layer < copies->first + copies->length;
+}
+
+/* Takes the bends of an edge between two boxes of a frame into it. */
+static void widen_frame(const struct picture *picture, const struct ls_net_copies *copies,
+                        const struct ls_layered_edge *edge, struct frame *frame)
+{
+    if (!is_inside(picture, copies, edge->from) || !is_inside(picture, copies, edge->to))
+        return;
+    for (size_t b = 0; b < edge->bends; b++) {
+        const double x = picture->drawing.bend[edge->bend + b];
+        frame->left = fmin(frame->left, x);
+        frame->right = fmax(frame->right, x);
+    }
+}
+
+/* Around boxes, their inner lines and the frames inside. */
+static void place_frames(struct picture *picture)
+{
+    const struct ls_net_repeats *repeats = &picture->net.repeats;
+    for (size_t i = repeats->count; i-- > 0;) {
+        const struct ls_net_copies *copies = &repeats->copies[i];
+        struct frame *frame = &picture->frame[i];
+        frame->left = frame->top = 1e30;
+        frame->right = frame->bottom = -1e30;
+        for (size_t l = copies->first; l < copies->first + copies->length; l++) {
+            const size_t index = picture->net.box_of[l];
+            const struct ls_layered_node *node = &picture->node[index];
+            const struct box *box = &picture->box[index];
+            frame->left = fmin(frame->left, node->x - node->width / 2);
+            frame->right = fmax(frame->right, node->x + node->width / 2);
+            frame->top = fmin(frame->top, box->y);
+            frame->bottom = fmax(frame->bottom, box->y + box->height);
+        }
+        for (size_t e = 0; e < picture->net.edges; e++)
+            widen_frame(picture, copies, &picture->edge[e], frame);
+        frame->left -= frame_side * (1 + frame->depth);
+        frame->right += frame_side * (1 + frame->depth);
+        frame->top -= frame_room * (1 + frame->depth) - 2;
+        frame->bottom += 8 + 4 * frame->depth;
+    }
+}
+
 static bool place(struct picture *picture)
 {
     const size_t boxes = picture->net.boxes;
@@ -174,6 +261,7 @@ static bool place(struct picture *picture)
             picture->box[i].height + row_gap > *height ? picture->box[i].height + row_gap : *height;
     }
     picture->row_y[0] = header + margin;
+    make_room_for_frames(picture);
     for (int r = 0; r < picture->drawing.rows; r++)
         picture->row_y[r + 1] += picture->row_y[r];
     for (size_t i = 0; i < boxes; i++) {
@@ -181,6 +269,7 @@ static bool place(struct picture *picture)
         const double room = picture->row_y[row + 1] - picture->row_y[row] - row_gap;
         picture->box[i].y = picture->row_y[row] + (room - picture->box[i].height) / 2;
     }
+    place_frames(picture);
     return true;
 }
 
@@ -191,7 +280,9 @@ static bool prepare(struct picture *picture)
     picture->box = calloc(picture->net.boxes + 1, sizeof *picture->box);
     picture->node = calloc(picture->net.boxes + 1, sizeof *picture->node);
     picture->edge = calloc(picture->net.edges + 1, sizeof *picture->edge);
-    if (picture->box == NULL || picture->node == NULL || picture->edge == NULL)
+    picture->frame = calloc(picture->net.repeats.count + 1, sizeof *picture->frame);
+    if (picture->box == NULL || picture->node == NULL || picture->edge == NULL ||
+        picture->frame == NULL)
         return false;
     for (size_t i = 0; i < picture->net.boxes; i++)
         describe(picture, i);
@@ -205,10 +296,10 @@ static bool prepare(struct picture *picture)
 
 static const char light[] = "--back:#ffffff;--ink:#1c2128;--soft:#59636e;--line:#8c959f;"
                             "--data:#d7e6fb;--conv:#d5f0dd;--ip:#f8e3c4;--pool:#e6ddfa;"
-                            "--loss:#fbd7d7;--join:#e8ecf0;--other:#f3f3ec";
+                            "--loss:#fbd7d7;--measure:#d3eef2;--join:#e8ecf0;--other:#f3f3ec";
 static const char dark[] = "--back:#14181d;--ink:#e6edf3;--soft:#9aa6b2;--line:#66727e;"
                            "--data:#1d3657;--conv:#17402a;--ip:#4a3516;--pool:#382c5c;"
-                           "--loss:#58232a;--join:#2b333c;--other:#2f302a";
+                           "--loss:#58232a;--measure:#123f4a;--join:#2b333c;--other:#2f302a";
 
 static void put_style(const struct picture *picture, const char *theme)
 {
@@ -221,10 +312,12 @@ static void put_style(const struct picture *picture, const char *theme)
           ".lsnet .n{font-weight:600;fill:var(--ink)}\n.lsnet "
           ".h{font-size:16px;font-weight:600;fill:var(--ink);"
           "text-anchor:start}\n.lsnet .s{text-anchor:start}\n"
-          ".lsnet rect{stroke:var(--line);rx:5px}\n.lsnet "
+          ".lsnet rect{stroke:var(--line);rx:5px}\n.lsnet .f{fill:none;stroke-dasharray:5 "
+          "4;rx:9px}\n.lsnet "
           "path{fill:none;stroke:var(--line);stroke-width:1.3}\n",
           picture->out);
-    static const char *const colours[] = {"data", "conv", "ip", "pool", "loss", "join", "other"};
+    static const char *const colours[] = {"data", "conv",    "ip",   "pool",
+                                          "loss", "measure", "join", "other"};
     for (size_t i = 0; i < sizeof colours / sizeof *colours; i++)
         fprintf(picture->out, ".lsnet .%s{fill:var(--%s)}\n", colours[i], colours[i]);
     fputs("</style>\n<defs><marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" "
@@ -298,34 +391,72 @@ static void put_box(const struct picture *picture, size_t index)
     fputs("</g>\n", picture->out);
 }
 
-static void put_header(const struct picture *picture, const struct lockstep_net *net)
+/* Layers as one number: of all, with their copies. */
+static struct ls_net_box sum_layers(const struct picture *picture, size_t first, size_t end)
 {
-    char number[2][40];
-    char size[LS_CLI_SIZE_ROOM];
-    struct ls_net_box total = {.first = 0};
-    for (size_t i = 0; i < picture->net.boxes; i++) {
-        total.parameters += picture->net.box[i].parameters;
-        total.flops += picture->net.box[i].flops;
-        total.bytes += picture->net.box[i].bytes;
-    }
+    struct ls_net_box total = {.first = first};
+    for (size_t i = first; i < end; i++)
+        ls_net_box_add(&total, &picture->layers[i], i);
+    return total;
+}
+
+/* "h x 12", with what all copies cost. */
+static void put_frame(const struct picture *picture, size_t index)
+{
+    const struct ls_net_copies *copies = &picture->net.repeats.copies[index];
+    const struct frame *frame = &picture->frame[index];
+    const struct ls_net_box all =
+        sum_layers(picture, copies->first, copies->first + copies->times * copies->length);
+    char number[40], name[LINE_ROOM];
+    snprintf(name, sizeof name, "%.*s", copies->name, picture->layers[copies->first].name);
+    fprintf(picture->out,
+            "<rect class=\"f\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>"
+            "<text class=\"s k\" x=\"%.1f\" y=\"%.1f\"><tspan class=\"n\">",
+            frame->left + margin, frame->top, frame->right - frame->left,
+            frame->bottom - frame->top, frame->left + margin + 8, frame->top + 14);
+    put_escaped(picture->out, name);
+    fprintf(picture->out, " x %zu</tspan>", copies->times);
+    if (all.parameters > 0)
+        fprintf(picture->out, ", %s parameters in all", format_count(all.parameters, number));
+    fputs("</text>\n", picture->out);
+}
+
+static void describe_net(const struct picture *picture, const struct lockstep_net *net,
+                         char text[LINE_ROOM])
+{
+    char number[2][40], size[LS_CLI_SIZE_ROOM];
+    const struct ls_net_box total = sum_layers(picture, 0, picture->count);
+    snprintf(text, LINE_ROOM,
+             "%s, batch %" PRId64 ": %zu layers, %s parameters, %s per sample forward, %s of "
+             "activations",
+             lockstep_net_phase(net), lockstep_net_batch(net), picture->count,
+             format_count(total.parameters, number[0]), format_flops(total.flops, number[1]),
+             ls_cli_format_size((uint64_t)total.bytes, size));
+}
+
+static void put_header(const struct picture *picture, const struct lockstep_net *net,
+                       const char *text)
+{
     fprintf(picture->out, "<text class=\"h\" x=\"%.0f\" y=\"%.0f\">", margin, margin + 10);
     put_escaped(picture->out,
                 lockstep_net_name(net)[0] != '\0' ? lockstep_net_name(net) : "(a net)");
-    fprintf(picture->out,
-            "</text>\n<text class=\"s\" x=\"%.0f\" y=\"%.0f\">%s, batch %" PRId64
-            ": %zu layers, %s parameters, %s a sample forward, tops of %s</text>\n",
-            margin, margin + 30, lockstep_net_phase(net), lockstep_net_batch(net), picture->count,
-            format_count(total.parameters, number[0]), format_flops(total.flops, number[1]),
-            ls_cli_format_size((uint64_t)total.bytes, size));
+    fprintf(picture->out, "</text>\n<text class=\"s\" x=\"%.0f\" y=\"%.0f\">%s</text>\n", margin,
+            margin + 30, text);
 }
 
 static void put_picture(const struct picture *picture, const struct lockstep_net *net,
                         const char *theme)
 {
-    enum { LEAST = 680 }; /* so that the header fits */
-    double width = picture->drawing.width + 2 * margin,
+    char text[LINE_ROOM];
+    describe_net(picture, net, text);
+    double width = fmax(picture->drawing.width, text_width * (double)strlen(text)), least = 0,
            height = picture->row_y[picture->drawing.rows] - row_gap + margin;
-    width = width > LEAST ? width : LEAST;
+    for (size_t i = 0; i < picture->net.repeats.count; i++) { /* frames may stand out */
+        width = fmax(width, picture->frame[i].right);
+        least = fmin(least, picture->frame[i].left);
+        height = fmax(height, picture->frame[i].bottom + margin);
+    }
+    width += 2 * margin - least;
     fprintf(
         picture->out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"lsnet\" width=\"%.0f\" height=\"%.0f\" "
@@ -335,12 +466,15 @@ static void put_picture(const struct picture *picture, const struct lockstep_net
     fprintf(picture->out,
             "<rect width=\"%.0f\" height=\"%.0f\" style=\"fill:var(--back);stroke:none;rx:0\"/>\n",
             width, height);
-    put_header(picture, net);
+    put_header(picture, net, text);
+    fprintf(picture->out, "<g transform=\"translate(%.1f 0)\">\n", -least);
     for (size_t e = 0; e < picture->net.edges; e++)
         put_edge(picture, &picture->edge[e]);
+    for (size_t i = 0; i < picture->net.repeats.count; i++)
+        put_frame(picture, i);
     for (size_t i = 0; i < picture->net.boxes; i++)
         put_box(picture, i);
-    fputs("</svg>\n", picture->out);
+    fputs("</g>\n</svg>\n", picture->out);
 }
 
 bool ls_cli_draw_net(const struct lockstep_net *net, const char *theme, FILE *out)
@@ -356,5 +490,6 @@ bool ls_cli_draw_net(const struct lockstep_net *net, const char *theme, FILE *ou
     free(picture.node);
     free(picture.edge);
     free(picture.row_y);
+    free(picture.frame);
     return there;
 }

@@ -134,10 +134,10 @@ on_terminal 60 "tty=\$(tty); '$LOCKSTEP' plot --follow log.json & \
     sleep 0.4; : >log.json; sleep 1.2; stty cols 40 <\$tty; cat again.json >log.json; wait \$!"
 grep -q 'waiting: log.json: the log is empty' screen || fail "plot does not wait: $(cat -v screen)"
 grep -q "$escape\[H$escape\[2J" screen || fail "plot does not draw anew: $(cat -v screen)"
-tail -n 2 screen | grep -q 'log.json  1' || fail "plot does not draw the new log: $(cat -v screen)"
+tail -n 2 screen | grep -q 'log  1' || fail "plot does not draw the new log: $(cat -v screen)"
 # It may be started before the training, and waits for the log then.
 on_terminal 60 "'$LOCKSTEP' plot --follow later/log.json & \
     sleep 0.4; mkdir later; cp again.json later/log.json; wait \$!"
 grep -q 'waiting: later/log.json: cannot open' screen || fail "plot does not wait: $(cat -v screen)"
-tail -n 2 screen | grep -q 'log.json  1' || fail "plot does not find the log: $(cat -v screen)"
+tail -n 2 screen | grep -q 'later  1' || fail "plot does not find the log: $(cat -v screen)"
 finish

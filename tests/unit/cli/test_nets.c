@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "cli/layered.h"
+#include "cli/net_boxes.h"
 
 static void test_shapes(void **state)
 {
@@ -101,6 +102,91 @@ static void test_rows_of_a_drawing(void **state)
     ls_layered_free(&drawing);
 }
 
+/* A long net with edges past its layers, and one from the first to the last: nothing drifts, and
+ * the passing edges are straight. */
+static void test_straight_drawing(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 40, NODES = 1 + 3 * BLOCKS, EDGES = 4 * BLOCKS + 1 };
+    struct ls_layered_node node[NODES] = {{0}};
+    struct ls_layered_edge edge[EDGES] = {{0}};
+    size_t edges = 0;
+    for (size_t i = 0; i < NODES; i++)
+        node[i].width = i % 3 == 0 ? 60 : 100;
+    for (size_t b = 0; b < BLOCKS; b++) {
+        for (size_t i = 0; i < 3; i++)
+            edge[edges++] = (struct ls_layered_edge){.from = 3 * b + i, .to = 3 * b + i + 1};
+        edge[edges++] = (struct ls_layered_edge){.from = 3 * b, .to = 3 * b + 3};
+    }
+    edge[edges++] = (struct ls_layered_edge){.from = 0, .to = NODES - 1};
+    struct ls_layered drawing = {
+        .node = node, .nodes = NODES, .edge = edge, .edges = edges, .gap = 12};
+    assert_true(ls_layered_run(&drawing));
+    for (size_t i = 1; i < NODES; i++)
+        assert_true(fabs(node[i].x - node[0].x) < 1e-6);
+    for (size_t e = 0; e < EDGES; e++)
+        for (size_t b = 1; b < edge[e].bends; b++)
+            assert_true(fabs(drawing.bend[edge[e].bend + b] - drawing.bend[edge[e].bend]) < 1e-6);
+    assert_true(drawing.width < 200);
+    ls_layered_free(&drawing);
+}
+
+/* Copies of a block are one, those inside of a copy as well; the layer behind them is not theirs,
+ * and what differs stays. */
+static void test_repeated_layers(void **state)
+{
+    (void)state;
+    enum { MOST = 32 };
+    static char names[MOST][2][24];
+    struct lockstep_net_layer layers[MOST] = {{.name = NULL}};
+    struct lockstep_blob tops[MOST] = {{.name = NULL}};
+    const char *bottoms[MOST];
+    size_t count = 0;
+    const char *before = "data";
+    for (int b = 0; b < 4; b++)
+        for (int l = 0; l < 5; l++) { /* h.B.in, h.B.s.0.c, h.B.s.1.c, h.B.s.2.c, h.B.out */
+            if (l > 0 && l < 4)
+                snprintf(names[count][0], 24, "h.%d.s.%d.c", b, l - 1);
+            else
+                snprintf(names[count][0], 24, "h.%d.%s", b, l == 0 ? "in" : "out");
+            tops[count] = (struct lockstep_blob){
+                .name = names[count][0], .rank = 1, .extent = {b == 3 ? 9 : 8}};
+            bottoms[count] = before;
+            layers[count] = (struct lockstep_net_layer){.name = names[count][0],
+                                                        .type = l == 4 ? "Eltwise" : "Convolution",
+                                                        .bottoms = &bottoms[count],
+                                                        .bottom_count = 1,
+                                                        .tops = &tops[count],
+                                                        .top_count = 1};
+            before = tops[count].name;
+            count++;
+        }
+    bottoms[count] = before;
+    tops[count] = (struct lockstep_blob){.name = "end"};
+    layers[count] = (struct lockstep_net_layer){.name = "end",
+                                                .type = "ReLU",
+                                                .bottoms = &bottoms[count],
+                                                .bottom_count = 1,
+                                                .tops = &tops[count],
+                                                .top_count = 1};
+    count++;
+    struct ls_net_boxes boxes;
+    assert_true(ls_net_boxes_make(layers, count, &boxes));
+    /* Three copies of h with three of s, then a copy that has other shapes with the same. */
+    assert_int_equal(boxes.repeats.count, 3);
+    assert_int_equal(boxes.repeats.copies[0].times, 3);
+    assert_int_equal(boxes.repeats.copies[0].length, 5);
+    assert_int_equal(boxes.repeats.copies[0].name, 1);
+    assert_int_equal(boxes.repeats.copies[1].first, 1);
+    assert_int_equal(boxes.repeats.copies[1].times, 3);
+    assert_int_equal(boxes.repeats.copies[2].first, 16);
+    assert_int_equal(boxes.boxes, 3 + 3);
+    assert_int_equal(boxes.edges, 5);
+    for (size_t e = 0; e < boxes.edges; e++)
+        assert_int_equal(boxes.edge[e][1], boxes.edge[e][0] + 1);
+    ls_net_boxes_free(&boxes);
+}
+
 static void test_caffe_tools(void **state)
 {
     (void)state;
@@ -180,6 +266,8 @@ int main(void)
         cmocka_unit_test_setup(test_shapes, reset),
         cmocka_unit_test_setup(test_draw, reset),
         cmocka_unit_test(test_rows_of_a_drawing),
+        cmocka_unit_test(test_straight_drawing),
+        cmocka_unit_test(test_repeated_layers),
         cmocka_unit_test_setup(test_caffe_tools, reset),
         cmocka_unit_test_setup(test_time_of_a_net, reset),
         cmocka_unit_test_setup(test_dummy_data, reset),
