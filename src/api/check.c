@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "api/options.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "data/check.h"
 #include "engine/ignored.h"
@@ -24,17 +25,9 @@ struct checking {
     struct lockstep_callbacks callbacks; /* the caller's */
     const struct ls_net *net;
     int dataset;
-    struct ls_label_rule *rules; /* what its layers say of labels */
-    size_t rule_count;
     struct lockstep_checked_source source;
     int64_t bad; /* in all sources */
 };
-
-static int judge_label(void *user, int tensor, float label, struct ls_problem *problem)
-{
-    const struct checking *checking = user;
-    return ls_label_rules_judge(checking->rules, checking->rule_count, tensor, label, problem);
-}
 
 static void tell_bad(void *user, int64_t record, const char *name, const char *reason)
 {
@@ -47,6 +40,29 @@ static void tell_bad(void *user, int64_t record, const char *name, const char *r
                                       .record = record};
     if (checking->options->bad != NULL)
         checking->options->bad(checking->options->user, &bad);
+}
+
+static void warn(const struct checking *checking, const char *text)
+{
+    const struct lockstep_callbacks *callbacks = &checking->callbacks;
+    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_WARNING, .text = text, .test_net = -1};
+    if (callbacks->event != NULL)
+        callbacks->event(callbacks->user, &event);
+}
+
+static void tell_odd(void *user, const struct ls_number_rule *rule, int64_t record,
+                     const char *name, const char *text, int64_t count)
+{
+    const struct checking *checking = user;
+    struct ls_text sentence = {0};
+    (void)record;
+    ls_text_format(&sentence, "%s, layer '%s', %s: %s: its %s (%s)", checking->source.net,
+                   checking->source.layer, checking->source.source, name, text, rule->place);
+    if (count > 1)
+        ls_text_format(&sentence, "; %lld records have such numbers", (long long)count);
+    if (!sentence.failed)
+        warn(checking, sentence.data);
+    ls_text_free(&sentence);
 }
 
 static int tell_progress(void *user, int64_t done, int64_t count)
@@ -67,20 +83,22 @@ static int check_source(struct checking *checking, struct ls_error *error)
     const Lockstep__LayerParameter *layer = checking->net->data_layers[checking->dataset];
     double begun = ls_clock();
     int threads = checking->options->threads;
+    struct ls_number_rule *rules;
     struct ls_check check = {.threads = threads > 0 ? threads : ls_cpu_count(),
-                             .label = judge_label,
                              .bad = tell_bad,
+                             .odd = tell_odd,
                              .progress = tell_progress,
                              .user = checking};
     checking->source.layer = layer->name != NULL ? layer->name : "";
     checking->source.source = ls_dataset_name(dataset);
     checking->source.records = ls_dataset_size(dataset);
     int64_t skippable = 0;
-    int status = ls_labels_rules(checking->net, checking->dataset, &checking->rules,
-                                 &checking->rule_count, error);
+    int status =
+        ls_labels_rules(checking->net, checking->dataset, &rules, &check.rule_count, error);
+    check.rules = rules;
     if (status == 0)
         status = ls_dataset_check(dataset, &check, &checking->source.bad, &skippable, error);
-    ls_free(checking->rules);
+    ls_free(rules);
     LS_TRY(status);
     /* Something must be there to put in their place. */
     checking->source.skippable = checking->source.bad < checking->source.records ? skippable : 0;

@@ -132,7 +132,8 @@ int ls_input_array_read(const struct ls_input_array *array, int64_t index, float
     memcpy(copy, array->mapping.data + array->header.size + (size_t)index * array->record,
            array->record);
     int status = ls_file_lost(&array->mapping, array->path, LOCKSTEP_DATA, error);
-    const int64_t bad = status == 0 ? ls_numbers_to_f32(type, copy, numbers, sample) : numbers;
+    const int64_t bad =
+        status == 0 ? ls_numbers_to_f32(type, copy, numbers, false, sample) : numbers;
     if (bad < numbers) {
         char text[LS_NUMBER_TEXT];
         status =

@@ -47,6 +47,8 @@ static void tell_skipped(struct lockstep_model *model)
     int64_t skipped = ls_read_skipped(model->pass);
     char text[200];
     ls_net_tell_skipped(model->net, ls_model_warn, model);
+    for (int d = 0; d < model->net->dataset_count; d++)
+        ls_net_tell_odd(model->net, d, INT64_MAX, ls_model_warn, model);
     snprintf(text, sizeof text,
              "%lld tested sample%s had bad records, and others stood in for them; 'lockstep check' "
              "lists the records",

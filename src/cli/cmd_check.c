@@ -20,7 +20,7 @@ struct report {
     struct ls_progress progress;
     struct ls_json_writer json;
     bool as_json;
-    int64_t sources;
+    int64_t sources, warnings;
 };
 
 static void put_bad(void *user, const struct lockstep_bad_record *bad)
@@ -73,6 +73,36 @@ static void put_source(void *user, const struct lockstep_checked_source *source)
                source->skippable);
 }
 
+/* Progress, or what cannot be meant although no record is bad. */
+static void put_event(void *user, const struct lockstep_event *event)
+{
+    struct report *report = user;
+    if (event->kind != LOCKSTEP_EVENT_WARNING) {
+        ls_progress_event(&report->progress, event);
+        return;
+    }
+    report->warnings++;
+    if (report->as_json) {
+        ls_json_open(&report->json, NULL, '{');
+        ls_json_string(&report->json, "event", "warning");
+        ls_json_string(&report->json, "text", event->text);
+        ls_json_close(&report->json, '}');
+        return;
+    }
+    ls_progress_clear(&report->progress);
+    printf("warning: %s\n", event->text);
+}
+
+static void put_end(const struct report *report)
+{
+    printf("All records of %" PRId64 " source%s are good", report->sources,
+           report->sources == 1 ? "" : "s");
+    if (report->warnings > 0)
+        printf(", but there %s %" PRId64 " warning%s", report->warnings == 1 ? "is" : "are",
+               report->warnings, report->warnings == 1 ? "" : "s");
+    printf(".\n");
+}
+
 static int check(const struct values *values, const struct lockstep_check_options *options,
                  struct lockstep_error *error)
 {
@@ -102,7 +132,7 @@ static int run(const void *data)
     options.user = &report;
     options.bad = put_bad;
     options.source = put_source;
-    options.callbacks = (struct lockstep_callbacks){&report.progress, ls_progress_event, NULL};
+    options.callbacks = (struct lockstep_callbacks){&report, put_event, NULL};
     struct lockstep_error *error = lockstep_error_new();
     if (report.as_json)
         ls_json_open(&report.json, NULL, '[');
@@ -115,8 +145,7 @@ static int run(const void *data)
     if (status != 0)
         ls_cli_report(status, error);
     else if (!report.as_json)
-        printf("All records of %" PRId64 " source%s are good.\n", report.sources,
-               report.sources == 1 ? "" : "s");
+        put_end(&report);
     lockstep_error_free(error);
     return status;
 }

@@ -24,7 +24,7 @@ enum {
 
 struct ls_bad_records {
     _Atomic unsigned char *verdict; /* by record of the source */
-    struct ls_label_rule *rules;    /* which labels are good */
+    struct ls_number_rule *rules;   /* which numbers are good */
     size_t rule_count;
     pthread_mutex_t lock; /* guards what follows */
     int named, told;      /* bad records that are listed, and how many of them were reported */
@@ -86,27 +86,6 @@ void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char 
     pthread_mutex_unlock(&bad->lock);
 }
 
-int ls_label_rules_judge(const struct ls_label_rule *rules, size_t count, int tensor, float label,
-                         struct ls_problem *problem)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct ls_label_rule *rule = &rules[i];
-        if (rule->tensor != tensor || rule->takes(rule, label))
-            continue;
-        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
-                              "its %s %.9g is none of the %" PRId64 " %s of layer '%.100s'",
-                              rule->rows ? "number" : "label", (double)label, rule->classes,
-                              rule->rows ? "rows" : "classes", rule->layer);
-    }
-    return 0;
-}
-
-static int judge_by_rules(void *user, int tensor, float label, struct ls_problem *problem)
-{
-    const struct ls_bad_records *bad = user;
-    return ls_label_rules_judge(bad->rules, bad->rule_count, tensor, label, problem);
-}
-
 /* `count` numbers as a layer takes them for labels: those of a tensor of int32, too, are rounded to
  * fp32 there. Returns how many of them the tensor's type has: all, after ls_dataset_convert. */
 static int64_t take_labels(const struct ls_sample_tensor *sample, enum ls_dtype type,
@@ -114,45 +93,64 @@ static int64_t take_labels(const struct ls_sample_tensor *sample, enum ls_dtype 
 {
     int32_t number[LABELS_AT_ONCE];
     if (sample->type != LS_I32)
-        return ls_numbers_to_f32(type, numbers, count, label);
+        return ls_numbers_to_f32(type, numbers, count, false, label);
     count = ls_numbers_to_i32(type, numbers, count, number);
     for (int64_t i = 0; i < count; i++)
         label[i] = (float)number[i];
     return count;
 }
 
-/* What `judge` says of the first bad number of a tensor of a sample; 0: all are good. */
-static int judge_labels(const struct ls_dataset *dataset, int tensor,
-                        const struct ls_record *record, ls_label_judge judge, void *user,
-                        struct ls_problem *problem)
+/* Looks for a number that a rule forbids, or that it allows although it cannot be meant (`odd`).
+ * Whole rows of boxes are looked at together. */
+static bool find_number(const struct ls_dataset *dataset, const struct ls_record *record,
+                        const struct ls_number_rule *rule, bool odd, char *text, size_t size)
 {
-    const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
+    const struct ls_sample_tensor *sample = &dataset->tensor[rule->tensor];
     const struct ls_record_tensor *data = &record->tensor[sample->source];
-    int64_t count = ls_tensor_numbers(data);
+    const int64_t count = ls_tensor_numbers(data);
     for (int64_t begin = 0; begin < count; begin += LABELS_AT_ONCE) {
         int64_t some = count - begin < LABELS_AT_ONCE ? count - begin : LABELS_AT_ONCE;
         float label[LABELS_AT_ONCE];
         const char *numbers = (const char *)data->data + (size_t)begin * ls_dtype_size(data->type);
         some = take_labels(sample, data->type, numbers, some, label);
-        for (int64_t i = 0; i < some; i++)
-            if (i == 0 || label[i] != label[i - 1])
-                LS_TRY(judge(user, tensor, label[i], problem));
+        const int64_t found = odd ? ls_taken_find_odd(&rule->taken, label, some)
+                                  : ls_taken_find_bad(&rule->taken, label, some);
+        if (found >= 0) {
+            ls_taken_tell(&rule->taken, label + found, begin + found, rule->layer, text, size);
+            return true;
+        }
     }
-    return 0;
+    return false;
+}
+
+/* Whether the numbers of a tensor are used as they are in the record. */
+static bool is_plain(const struct ls_dataset *dataset, int tensor)
+{
+    const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
+    return (dataset->tops & LS_TENSOR(tensor)) != 0 &&
+           dataset->source->tensor[sample->source].role != LS_TENSOR_IMAGE;
+}
+
+bool ls_odd_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
+                    const struct ls_number_rule *rule, char *text, size_t size)
+{
+    return is_plain(dataset, rule->tensor) && find_number(dataset, record, rule, true, text, size);
 }
 
 int ls_bad_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
-                   ls_label_judge judge, void *user, struct ls_problem *problem)
+                   const struct ls_number_rule *rules, size_t count, struct ls_problem *problem)
 {
+    char text[400];
     for (int k = 0; k < dataset->tensors; k++) {
         enum ls_tensor_role role = dataset->source->tensor[dataset->tensor[k].source].role;
-        if ((dataset->tops & LS_TENSOR(k)) == 0 || role == LS_TENSOR_IMAGE ||
-            role == LS_TENSOR_BOXES)
+        if (!is_plain(dataset, k))
             continue;
-        if (role == LS_TENSOR_PLAIN)
+        if (role == LS_TENSOR_PLAIN || role == LS_TENSOR_SEQUENCE)
             LS_TRY(ls_dataset_convert(dataset, k, record, NULL, problem));
-        if (judge != NULL)
-            LS_TRY(judge_labels(dataset, k, record, judge, user, problem));
+        for (size_t i = 0; i < count; i++)
+            if (rules[i].tensor == k &&
+                find_number(dataset, record, &rules[i], false, text, sizeof text))
+                return ls_problem_set(problem, LOCKSTEP_DATA, NULL, "its %s", text);
     }
     return 0;
 }
@@ -161,8 +159,7 @@ int ls_bad_records_numbers(const struct ls_dataset *dataset, const struct ls_rec
                            struct ls_problem *problem)
 {
     struct ls_bad_records *bad = dataset->bad;
-    return ls_bad_numbers(dataset, record, bad->rule_count > 0 ? judge_by_rules : NULL, bad,
-                          problem);
+    return ls_bad_numbers(dataset, record, bad->rules, bad->rule_count, problem);
 }
 
 int ls_bad_records_none(const struct ls_dataset *dataset, struct ls_error *error)
@@ -317,8 +314,8 @@ int ls_bad_records_look(struct ls_dataset *dataset, bool cropped, struct ls_erro
 
 /* ---- Labels ---------------------------------------------------------------------------------- */
 
-int ls_dataset_set_labels(struct ls_dataset *dataset, const struct ls_label_rule *rules,
-                          size_t count, struct ls_error *error)
+int ls_dataset_set_rules(struct ls_dataset *dataset, const struct ls_number_rule *rules,
+                         size_t count, struct ls_error *error)
 {
     struct ls_bad_records *bad = dataset->bad;
     if (bad == NULL || count == 0)

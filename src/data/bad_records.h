@@ -13,29 +13,20 @@
 
 #include "data/dataset.h"
 #include "data/record.h"
+#include "ir/taken.h"
 
 /* on_bad_record: SKIP. */
 bool ls_dataset_skips(const struct ls_dataset *dataset);
-/* A layer that takes a tensor of a data set as labels, and which of them it knows. */
-struct ls_label_rule {
+/* A layer that takes a tensor of a data set for something, and what it takes it for. */
+struct ls_number_rule {
     int tensor;
-    char layer[104];
-    int64_t classes;
-    bool rows; /* they are rows of a table */
-    bool has_ignore;
-    int ignore_label;
-    bool (*takes)(const struct ls_label_rule *rule, float label); /* any thread */
+    char layer[104], place[320]; /* its name; where it is defined */
+    struct ls_taken taken;
 };
-/* Before anything is read: records with labels that break one of these rules are bad, where bad
+/* Before anything is read: records with numbers that break one of these rules are bad, where bad
  * records are skipped (else nothing happens). */
-int ls_dataset_set_labels(struct ls_dataset *dataset, const struct ls_label_rule *rules,
-                          size_t count, struct ls_error *error);
-/* Whether layers take a number of a tensor of a sample for a label; LOCKSTEP_DATA: one of them does
- * not. Any thread. */
-typedef int (*ls_label_judge)(void *user, int tensor, float label, struct ls_problem *problem);
-/* The same by rules. */
-int ls_label_rules_judge(const struct ls_label_rule *rules, size_t count, int tensor, float label,
-                         struct ls_problem *problem);
+int ls_dataset_set_rules(struct ls_dataset *dataset, const struct ls_number_rule *rules,
+                         size_t count, struct ls_error *error);
 /* The next of the first few bad records that were skipped, and what is wrong with it; false: there
  * is no further one by now. Any thread. */
 bool ls_dataset_next_bad(const struct ls_dataset *dataset, int64_t *record, char *reason,
@@ -60,12 +51,16 @@ const char *ls_bad_reason(const char *reason);
 void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char *reason);
 
 /* LOCKSTEP_DATA where a number is bad of the tensors that a record becomes and that the layer has
- * tops for, images aside: their type does not have it, or `judge` (NULL: it is not asked). */
+ * tops for, images aside: their type does not have it, or a rule forbids it. */
 int ls_bad_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
-                   ls_label_judge judge, void *user, struct ls_problem *problem);
+                   const struct ls_number_rule *rules, size_t count, struct ls_problem *problem);
 /* The same by the rules that were set. */
 int ls_bad_records_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
                            struct ls_problem *problem);
+/* Whether a tensor of a record has a number that a rule allows although it cannot be meant; then
+ * `text` becomes what is wrong with the first. */
+bool ls_odd_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
+                    const struct ls_number_rule *rule, char *text, size_t size);
 
 /* Fails where no record of a data set is good. */
 int ls_bad_records_none(const struct ls_dataset *dataset, struct ls_error *error);

@@ -30,6 +30,10 @@ struct state {
     _Atomic int64_t next, done;
     _Atomic bool stop;
     pthread_mutex_t lock; /* guards what follows */
+    struct odd {
+        int64_t count, record; /* records; the first of them */
+        char text[400];
+    } * odd; /* by rule */
     struct finding *findings;
     size_t count, capacity;
     int status;
@@ -64,6 +68,23 @@ static void note(struct state *state, int64_t record, const char *reason, bool s
     }
 }
 
+/* Looks for numbers that cannot be meant in a record that is good. */
+static void note_odd(struct state *state, int64_t index, const struct ls_record *record)
+{
+    char text[400];
+    for (size_t i = 0; i < state->check->rule_count; i++) {
+        struct odd *odd = &state->odd[i];
+        if (!ls_odd_numbers(state->dataset, record, &state->check->rules[i], text, sizeof text))
+            continue;
+        pthread_mutex_lock(&state->lock);
+        if (odd->count++ == 0 || index < odd->record) {
+            odd->record = index;
+            memcpy(odd->text, text, sizeof text);
+        }
+        pthread_mutex_unlock(&state->lock);
+    }
+}
+
 static void check_record(struct state *state, struct ls_source_reader *reader, int64_t index,
                          struct ls_error *error)
 {
@@ -85,10 +106,12 @@ static void check_record(struct state *state, struct ls_source_reader *reader, i
         status =
             ls_transform_shape(&dataset->transform, record.tensor[0].shape.dim, shape, &problem);
     if (status == 0)
-        status =
-            ls_bad_numbers(dataset, &record, state->check->label, state->check->user, &problem);
+        status = ls_bad_numbers(dataset, &record, state->check->rules, state->check->rule_count,
+                                &problem);
     if (status != 0)
         note(state, index, problem.message, true);
+    else
+        note_odd(state, index, &record);
 }
 
 static void *read_records(void *argument)
@@ -152,6 +175,16 @@ static void tell(const struct state *state)
                           finding->reason);
         ls_text_free(&name);
     }
+    for (size_t i = 0; i < state->check->rule_count; i++) {
+        const struct odd *odd = &state->odd[i];
+        struct ls_text name = {0};
+        if (odd->count == 0)
+            continue;
+        ls_dataset_name_record(state->dataset, odd->record, &name);
+        state->check->odd(state->check->user, &state->check->rules[i], odd->record,
+                          name.data != NULL ? name.data : "", odd->text, odd->count);
+        ls_text_free(&name);
+    }
 }
 
 int ls_dataset_check(const struct ls_dataset *dataset, const struct ls_check *check, int64_t *bad,
@@ -161,8 +194,12 @@ int ls_dataset_check(const struct ls_dataset *dataset, const struct ls_check *ch
     pthread_t *threads = ls_alloc((size_t)check->threads, sizeof *threads);
     int started = 0;
     *bad = *skippable = 0;
-    if (threads == NULL)
+    state.odd = ls_alloc(check->rule_count + 1, sizeof *state.odd);
+    if (threads == NULL || state.odd == NULL) {
+        ls_free(threads);
+        ls_free(state.odd);
         return ls_fail_memory(error, "threads");
+    }
     pthread_mutex_init(&state.lock, NULL);
     while (started < check->threads &&
            ls_thread_create(&threads[started], read_records, &state) == 0)
@@ -184,6 +221,7 @@ int ls_dataset_check(const struct ls_dataset *dataset, const struct ls_check *ch
         ls_free(state.findings[i].reason);
     }
     ls_free(state.findings);
+    ls_free(state.odd);
     ls_free(threads);
     pthread_mutex_destroy(&state.lock);
     return state.status;

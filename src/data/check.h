@@ -8,9 +8,14 @@
 
 struct ls_check {
     int threads;
-    ls_label_judge label; /* (optional) */
+    const struct ls_number_rule *rules; /* what layers say of its numbers */
+    size_t rule_count;
     /* Called for every bad record, in their order. `name` may be empty. */
     void (*bad)(void *user, int64_t record, const char *name, const char *reason);
+    /* Called at the end for each rule of whose kind a record has a number that cannot be meant: the
+     * first such record, and how many there are. */
+    void (*odd)(void *user, const struct ls_number_rule *rule, int64_t record, const char *name,
+                const char *text, int64_t count);
     /* (optional) Called now and then; other than 0 ends the check. */
     int (*progress)(void *user, int64_t done, int64_t count);
     void *user;

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "data/bad_records.h"
 #include "data/dataset_inner.h"
+#include "data/oddities.h"
 #include "data/fingerprint.h"
 #include "data/order.h"
 #include "data/samples.h"
@@ -431,6 +432,7 @@ void ls_dataset_close(struct ls_dataset *dataset)
         return;
     ls_cache_leave(dataset->cache);
     ls_bad_records_free(dataset->bad);
+    ls_oddities_free(dataset->oddities);
     ls_buckets_free(dataset->buckets);
     ls_source_close(dataset->source);
     ls_transform_free(&dataset->transform);

@@ -31,8 +31,9 @@ struct ls_dataset {
     char *name;       /* of the source, for messages: its first path */
     uint64_t ends[2]; /* hashes of the first and the last record */
     _Atomic uint64_t reads;
-    struct ls_cache *cache;     /* NULL: nothing is kept */
-    struct ls_bad_records *bad; /* NULL: they are errors */
+    struct ls_cache *cache;       /* NULL: nothing is kept */
+    struct ls_bad_records *bad;   /* NULL: they are errors */
+    struct ls_oddities *oddities; /* NULL: nothing is looked for */
 };
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "data/datum.h"
 #include "data/label_map.h"
+#include "data/numbers.h"
 #include "data/picture.h"
 #include "data/resize.h"
 #include "ir/dtype.h"
@@ -328,6 +329,18 @@ static int read_head(struct ls_source_reader *reader, int64_t index, const uint8
     return 0;
 }
 
+/* Of the floats of an image, that have no type which could lack one. */
+static int bad_number(const struct ls_source *source, int64_t index, const float *floats,
+                      int64_t which, struct ls_error *error)
+{
+    char number[LS_NUMBER_TEXT];
+    struct ls_problem problem;
+    ls_problem_set(&problem, LOCKSTEP_DATA, NULL, "its image has the number %s, which %s",
+                   ls_number_text(LS_F32, floats, which, number),
+                   ls_number_fault(LS_F32, floats, which, false));
+    return ls_datum_store_bad(source, index, &problem, error);
+}
+
 int ls_datum_store_read(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
                         struct ls_record *record, struct ls_error *error)
 {
@@ -355,6 +368,10 @@ int ls_datum_store_read(struct ls_source_reader *reader, int64_t index, uint32_t
     if (floats == NULL)
         return ls_fail_memory(error, "a record");
     ls_datum_floats(value, size, floats);
+    const int64_t count = (int64_t)datum.float_count;
+    const int64_t finite = ls_numbers_to_f32(LS_F32, floats, count, true, NULL);
+    if (finite < count)
+        return bad_number(reader->source, index, floats, finite, error);
     ls_record_set_image(record, LS_F32, datum.shape, floats);
     return 0;
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/numbers.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -80,7 +81,7 @@ static bool is_i32(double number, int64_t *value)
 
 /* Binary64 numbers that are binary32 numbers, too. Some at a time there and back, by integers: the
  * thread may flush denormals. */
-static int64_t doubles_to_f32(const double *in, int64_t count, float *out)
+static int64_t doubles_to_f32(const double *in, int64_t count, bool finite, float *out)
 {
     for (int64_t begin = 0; begin < count; begin += AT_ONCE) {
         int64_t some = count - begin < AT_ONCE ? count - begin : AT_ONCE;
@@ -89,7 +90,8 @@ static int64_t doubles_to_f32(const double *in, int64_t count, float *out)
         ls_dtype_convert(LS_F64, in + begin, LS_F32, narrow, (size_t)some);
         ls_dtype_convert(LS_F32, narrow, LS_F64, back, (size_t)some);
         for (int64_t i = 0; i < some; i++)
-            if (memcmp(&back[i], &in[begin + i], sizeof back[i]) != 0 || isnan(in[begin + i]))
+            if (memcmp(&back[i], &in[begin + i], sizeof back[i]) != 0 || isnan(in[begin + i]) ||
+                (finite && isinf(in[begin + i])))
                 return begin + i;
         if (out != NULL)
             memcpy(out + begin, narrow, (size_t)some * sizeof *out);
@@ -109,26 +111,30 @@ static int64_t integers_to_f32(enum ls_dtype type, const void *numbers, int64_t 
     return count;
 }
 
-/* Numbers that fp32 has, but for NaN: a run at a time is converted, and looked at. */
-static int64_t floats_to_f32(enum ls_dtype type, const void *numbers, int64_t count, float *out)
+/* Numbers that fp32 has, but for NaN and, where they must be finite, infinities: a run at a time is
+ * converted, and looked at. */
+static int64_t floats_to_f32(enum ls_dtype type, const void *numbers, int64_t count, bool finite,
+                             float *out)
 {
     const size_t size = ls_dtype_size(type);
+    const float most = finite ? FLT_MAX : INFINITY;
     for (int64_t begin = 0; begin < count; begin += AT_ONCE) {
         const int64_t some = count - begin < AT_ONCE ? count - begin : AT_ONCE;
         float room[AT_ONCE], *to = out != NULL ? out + begin : room;
-        int nans = 0;
+        int others = 0;
         ls_dtype_convert(type, (const char *)numbers + (size_t)begin * size, LS_F32, to,
                          (size_t)some);
         for (int64_t i = 0; i < some; i++)
-            nans += isnan(to[i]) != 0;
-        for (int64_t i = 0; i < some && nans > 0; i++)
-            if (isnan(to[i]))
+            others += !(fabsf(to[i]) <= most);
+        for (int64_t i = 0; i < some && others > 0; i++)
+            if (!(fabsf(to[i]) <= most))
                 return begin + i;
     }
     return count;
 }
 
-int64_t ls_numbers_to_f32(enum ls_dtype type, const void *numbers, int64_t count, float *out)
+int64_t ls_numbers_to_f32(enum ls_dtype type, const void *numbers, int64_t count, bool finite,
+                          float *out)
 {
     switch (type) {
     case LS_U8:
@@ -140,13 +146,13 @@ int64_t ls_numbers_to_f32(enum ls_dtype type, const void *numbers, int64_t count
     case LS_I16:
         SMALL_TO_F32(int16_t);
     case LS_F64:
-        return doubles_to_f32(numbers, count, out);
+        return doubles_to_f32(numbers, count, finite, out);
     default:
         break;
     }
     if (!ls_dtype_is_float(type))
         return integers_to_f32(type, numbers, count, out);
-    return floats_to_f32(type, numbers, count, out);
+    return floats_to_f32(type, numbers, count, finite, out);
 }
 
 int64_t ls_numbers_to_i32(enum ls_dtype type, const void *numbers, int64_t count, int32_t *out)
@@ -173,7 +179,23 @@ const char *ls_number_fault(enum ls_dtype type, const void *numbers, int64_t ind
         return "is no number";
     if (integer)
         return "is no integer of 32 bits";
+    if (ls_dtype_is_float(type) && isinf(real_at(type, numbers, index)))
+        return "is not finite";
     return ls_dtype_is_float(type) ? "fp32 does not have" : "is beyond 2^24";
+}
+
+const char *ls_number_hint(enum ls_dtype type, const void *numbers, int64_t index, bool integer)
+{
+    const char *at = (const char *)numbers + (size_t)index * ls_dtype_size(type);
+    const bool real = ls_dtype_is_float(type);
+    if (real && !isfinite(real_at(type, numbers, index)))
+        return NULL;
+    if (real)
+        return integer ? "type: I32 is for whole numbers; leave it out"
+                       : "round the numbers to fp32 when the data are written";
+    return !integer && ls_numbers_to_i32(type, at, 1, NULL) == 1
+               ? "data_param { tensor { type: I32 } } hands over integers as they are"
+               : NULL;
 }
 
 const char *ls_number_text(enum ls_dtype type, const void *numbers, int64_t index,

@@ -16,6 +16,7 @@
 #include "data/dataset_inner.h"
 #include "data/fingerprint.h"
 #include "data/numbers.h"
+#include "data/oddities.h"
 #include "data/order.h"
 #include "data/reader_inner.h"
 #include "data/samples.h"
@@ -358,6 +359,8 @@ int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, void *const *out,
     for (int k = 0; k < dataset->tensors; k++)
         if (out[k] != NULL)
             LS_TRY(write_tensor(reader, ordinal, &record, k, out[k], error));
+    ls_oddities_look(dataset, ordinal,
+                     reader->replaced ? record_index(reader, ordinal) : reader->last, &record, out);
     return 0;
 }
 

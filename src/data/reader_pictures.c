@@ -51,7 +51,7 @@ int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape
         *label = one ? *(const int32_t *)record.tensor[1].data : 0;
     if (pixels == NULL)
         return 0;
-    ls_numbers_to_f32(image->type, image->data, ls_record_size(shape), pixels);
+    ls_numbers_to_f32(image->type, image->data, ls_record_size(shape), false, pixels);
     if (source->bgr && shape[0] == 3)
         swap_planes(shape, pixels);
     return 0;

@@ -62,7 +62,7 @@ static int put_sequence(struct ls_source_reader *reader, int k, int64_t record, 
     const int64_t count = (int64_t)(bytes / ls_dtype_size(array->type));
     const bool integer = reader->source->tensor[k].type == LS_I32;
     const int64_t taken = integer ? ls_numbers_to_i32(array->type, raw, count, at)
-                                  : ls_numbers_to_f32(array->type, raw, count, at);
+                                  : ls_numbers_to_f32(array->type, raw, count, false, at);
     if (taken == count)
         return 0;
     return ls_source_bad_record(ls_fail(error, LOCKSTEP_DATA, array->path, NULL,

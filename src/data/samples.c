@@ -183,17 +183,9 @@ int ls_dataset_sample_shape(const struct ls_dataset *dataset, int64_t ordinal, i
     return status == 0 ? 0 : ls_dataset_fail_record(dataset, index, &problem, error);
 }
 
-/* What to do about numbers that do not fit. */
-static const char *convert_hint(const struct ls_dataset *dataset, int tensor, const char *number)
+void ls_dataset_refuse_infinities(struct ls_dataset *dataset, int tensor)
 {
-    const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
-    if (strcmp(number, "NaN") == 0)
-        return NULL;
-    if (sample->type == LS_I32)
-        return "type: I32 is for whole numbers; leave it out";
-    if (ls_dtype_is_float(dataset->source->tensor[sample->source].type))
-        return "round the numbers to fp32 when the data are written";
-    return "data_param { tensor { type: I32 } } hands over integers as they are";
+    dataset->tensor[tensor].finite = true;
 }
 
 int ls_dataset_convert(const struct ls_dataset *dataset, int tensor, const struct ls_record *record,
@@ -206,11 +198,12 @@ int ls_dataset_convert(const struct ls_dataset *dataset, int tensor, const struc
     int64_t count = ls_tensor_numbers(data);
     bool integers = sample->type == LS_I32;
     int64_t done = integers ? ls_numbers_to_i32(data->type, data->data, count, out)
-                            : ls_numbers_to_f32(data->type, data->data, count, out);
+                            : ls_numbers_to_f32(data->type, data->data, count, sample->finite, out);
     if (done == count)
         return 0;
     ls_number_text(data->type, data->data, done, number);
-    const char *hint = data->shape.rank > 0 ? convert_hint(dataset, tensor, number) : NULL;
+    const char *hint =
+        data->shape.rank > 0 ? ls_number_hint(data->type, data->data, done, integers) : NULL;
     if (info->shape.rank == 0 && !integers && !ls_dtype_is_float(data->type))
         return ls_problem_set(problem, LOCKSTEP_DATA, hint, "its %s is beyond 2^24", info->name);
     return ls_problem_set(problem, LOCKSTEP_DATA, hint, "its %s has the number %s, which %s",

@@ -12,6 +12,7 @@ struct ls_sample_tensor {
     int source;            /* which tensor of a record it is made from */
     enum ls_dtype type;    /* LS_F32 or LS_I32 */
     struct ls_shape shape; /* of sample 0, after transformation; rank 0: one number */
+    bool finite;           /* a record with an infinity is bad, as one with NaN is */
 };
 /* How many tensors a sample has; the layer may have fewer tops. */
 int ls_dataset_tensors(const struct ls_dataset *dataset);
@@ -56,6 +57,8 @@ int ls_dataset_fail_record(const struct ls_dataset *dataset, int64_t index,
  */
 int ls_dataset_convert(const struct ls_dataset *dataset, int tensor, const struct ls_record *record,
                        void *out, struct ls_problem *problem);
+/* From now on a record with an infinity in this tensor is bad. */
+void ls_dataset_refuse_infinities(struct ls_dataset *dataset, int tensor);
 /* Finds the largest shape, after all else is known. */
 int ls_dataset_measure(struct ls_dataset *dataset, struct ls_error *error);
 

@@ -1,8 +1,9 @@
-/* Labels that name no class: found in the data, so that the record can be named.
+/* Numbers that layers cannot take, or that cannot be meant: found in the data, so that the record
+ * can be named.
  *
  * Losses and accuracies of classes read labels. One that is no class of theirs makes their figure
- * NaN, which says nothing about where it came from; here the labels of some samples are read again
- * and held against every op that will take them. Labels that no data set brings (those of a
+ * NaN, which says nothing about where it came from; here the numbers of some samples are read again
+ * and held against every op that will take them (ir/taken.h). Those that no data set brings (of a
  * DummyData layer, say) are not found.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -13,39 +14,43 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/oddities.h"
 #include "data/reader.h"
 #include "data/samples.h"
-#include "device/label.h"
 #include "ir/layer.h"
 #include "ir/op_type.h"
+#include "ir/taken.h"
 
-enum { LABELS_HINT = 200 };
+enum { LABELS_HINT = 200, LABELS_TEXT = 400, LABELS_DEPTH = 8 };
 
-/* An op that takes labels, and where they come from. */
+/* An op that takes numbers for something, and where they come from. */
 struct consumer {
     const struct ls_op *op;
     int dataset, tensor; /* of the net's data sets, and which tensor of its samples */
     bool image;          /* it is an image, which is transformed */
-    struct ls_op_labels labels;
+    struct ls_taken taken;
 };
 
-/* Whether an op takes labels that a data set of the net brings. */
+/* Whether a value lies where a data set of the net brings it. */
+static bool labels_find_source(const struct ls_net *net, const struct ls_value *value, int *dataset,
+                               int *tensor)
+{
+    const struct ls_value *root = ls_value_root(value);
+    if (root == NULL || root->storage != LS_STORE_INPUT || net->inputs[root->input][0] < 0)
+        return false;
+    *dataset = net->inputs[root->input][0];
+    *tensor = net->inputs[root->input][1];
+    return net->datasets[*dataset] != NULL;
+}
+
+/* Whether an op takes numbers that a data set of the net brings. */
 static bool labels_describe(const struct ls_net *net, const struct ls_op *op,
                             struct consumer *consumer)
 {
-    const struct ls_op_type *type = ls_op_type(op->kind);
-    if (type->labels == NULL)
-        return false;
     *consumer = (struct consumer){.op = op};
-    type->labels(op, &consumer->labels);
-    if (consumer->labels.classes == 0)
-        return false;
-    const struct ls_value *label = ls_value_root(op->input[1]);
-    if (label->storage != LS_STORE_INPUT || net->inputs[label->input][0] < 0)
-        return false;
-    consumer->dataset = net->inputs[label->input][0];
-    consumer->tensor = net->inputs[label->input][1];
-    if (net->datasets[consumer->dataset] == NULL)
+    if (!ls_taken_by(op, &consumer->taken) ||
+        !labels_find_source(net, op->input[consumer->taken.input], &consumer->dataset,
+                            &consumer->tensor))
         return false;
     consumer->image = ls_dataset_is_image(net->datasets[consumer->dataset], consumer->tensor);
     return true;
@@ -61,19 +66,17 @@ static const struct ls_layer *labels_layer_of(const struct ls_graph *graph, cons
     return op->layer;
 }
 
-/* Whether they are numbers of rows of a table. */
-static bool labels_are_rows(const struct ls_op *op)
-{
-    return op->kind == LS_OP_EMBED || op->kind == LS_OP_EMBED_BAG;
-}
-
 /* What to write where a label is beyond the classes: of a text that is known. */
 static void labels_hint(const struct consumer *consumer, const struct ls_dataset *dataset,
                         char hint[LABELS_HINT])
 {
-    const bool rows = labels_are_rows(consumer->op);
+    const struct ls_taken *taken = &consumer->taken;
+    const bool rows = taken->kind == LS_TAKEN_ROWS;
     const int known = ls_dataset_has_vocabulary(dataset) ? ls_dataset_classes(dataset) : 0;
-    if (known > consumer->labels.classes)
+    if (taken->kind == LS_TAKEN_BOXES)
+        snprintf(hint, LABELS_HINT,
+                 "the layer's number of classes must be beyond the largest class of a box");
+    else if (known > taken->count)
         snprintf(hint, LABELS_HINT, "the text's vocabulary has %d characters: %s: %d", known,
                  rows ? "input_dim" : "the layer that makes the scores needs num_output", known);
     else
@@ -87,20 +90,18 @@ static void labels_hint(const struct consumer *consumer, const struct ls_dataset
 }
 
 static int labels_report(const struct ls_net *net, const struct consumer *consumer,
-                         struct ls_reader *reader, int64_t ordinal, float label,
-                         struct ls_error *error)
+                         struct ls_reader *reader, int64_t ordinal, const float *numbers,
+                         int64_t index, struct ls_error *error)
 {
-    char place[LS_PLACE_SIZE], hint[LABELS_HINT];
+    char place[LS_PLACE_SIZE], hint[LABELS_HINT], text[LABELS_TEXT], range[64] = "";
     struct ls_problem problem;
     const struct ls_layer *layer = labels_layer_of(ls_net_graph(net), consumer->op);
-    const bool rows = labels_are_rows(consumer->op);
     ls_layer_place(layer, NULL, NULL, place);
     labels_hint(consumer, net->datasets[consumer->dataset], hint);
-    ls_problem_set(&problem, LOCKSTEP_DATA, hint,
-                   "its %s %.9g is none of the %" PRId64
-                   " %s of layer '%s' (%s), which are 0 to %" PRId64,
-                   rows ? "number" : "label", (double)label, consumer->labels.classes,
-                   rows ? "rows" : "classes", layer->name, place, consumer->labels.classes - 1);
+    ls_taken_tell(&consumer->taken, numbers + index, index, layer->name, text, sizeof text);
+    if (consumer->taken.kind != LS_TAKEN_BOXES)
+        snprintf(range, sizeof range, ", which are 0 to %" PRId64, consumer->taken.count - 1);
+    ls_problem_set(&problem, LOCKSTEP_DATA, hint, "its %s (%s)%s", text, place, range);
     return ls_reader_fail(reader, ordinal, &problem, error);
 }
 
@@ -124,12 +125,8 @@ static int labels_check_sample(const struct ls_net *net, const struct consumer *
             memcpy(&number, &labels[k], sizeof number);
             labels[k] = (float)number;
         }
-    for (int64_t k = 0; k < count; k++)
-        if (!ls_label_ignored(labels[k], consumer->labels.has_ignore,
-                              consumer->labels.ignore_label) &&
-            ls_label_class(labels[k], consumer->labels.classes) < 0)
-            return labels_report(net, consumer, reader, ordinal, labels[k], error);
-    return 0;
+    const int64_t bad = ls_taken_find_bad(&consumer->taken, labels, count);
+    return bad < 0 ? 0 : labels_report(net, consumer, reader, ordinal, labels, bad, error);
 }
 
 /* Reads samples [begin, end) and checks what they have for one op. */
@@ -151,15 +148,21 @@ static int labels_check_samples(const struct ls_net *net, const struct consumer 
     return status;
 }
 
+/* Whether the largest label that the data set has is known, and none that the op takes. */
+static bool labels_are_beyond(const struct ls_net *net, const struct consumer *consumer)
+{
+    const struct ls_taken *taken = &consumer->taken;
+    return (taken->kind == LS_TAKEN_CLASSES || taken->kind == LS_TAKEN_ROWS) && !consumer->image &&
+           ls_dataset_largest(net->datasets[consumer->dataset], consumer->tensor) >= taken->count;
+}
+
 int ls_labels_check(const struct ls_net *net, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(net);
     struct consumer consumer;
     for (size_t i = 0; i < graph->op_count; i++)
-        if (labels_describe(net, graph->ops[i], &consumer) && !consumer.image &&
-            !ls_dataset_skips(net->datasets[consumer.dataset]) &&
-            ls_dataset_largest(net->datasets[consumer.dataset], consumer.tensor) >=
-                consumer.labels.classes)
+        if (labels_describe(net, graph->ops[i], &consumer) &&
+            !ls_dataset_skips(net->datasets[consumer.dataset]) && labels_are_beyond(net, &consumer))
             LS_TRY(labels_check_samples(net, &consumer, 0,
                                         ls_dataset_size(net->datasets[consumer.dataset]), error));
     return 0;
@@ -180,17 +183,11 @@ int ls_labels_find_bad(const struct ls_net *net, const struct ls_batch *range,
     return 0;
 }
 
-static bool labels_takes(const struct ls_label_rule *rule, float label)
-{
-    return ls_label_ignored(label, rule->has_ignore, rule->ignore_label) ||
-           ls_label_class(label, rule->classes) >= 0;
-}
-
-int ls_labels_rules(const struct ls_net *net, int dataset, struct ls_label_rule **out,
+int ls_labels_rules(const struct ls_net *net, int dataset, struct ls_number_rule **out,
                     size_t *count, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(net);
-    struct ls_label_rule *rules = *out = ls_alloc(graph->op_count + 1, sizeof *rules);
+    struct ls_number_rule *rules = *out = ls_alloc(graph->op_count + 1, sizeof *rules);
     struct consumer consumer;
     *count = 0;
     if (rules == NULL)
@@ -199,35 +196,69 @@ int ls_labels_rules(const struct ls_net *net, int dataset, struct ls_label_rule 
         if (!labels_describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
             consumer.image)
             continue;
-        struct ls_label_rule *rule = &rules[(*count)++];
-        snprintf(rule->layer, sizeof rule->layer, "%.100s",
-                 labels_layer_of(graph, consumer.op)->name);
+        struct ls_number_rule *rule = &rules[(*count)++];
+        const struct ls_layer *layer = labels_layer_of(graph, consumer.op);
+        snprintf(rule->layer, sizeof rule->layer, "%.100s", layer->name);
+        ls_layer_place(layer, NULL, NULL, rule->place);
         rule->tensor = consumer.tensor;
-        rule->classes = consumer.labels.classes;
-        rule->rows = labels_are_rows(consumer.op);
-        rule->has_ignore = consumer.labels.has_ignore;
-        rule->ignore_label = consumer.labels.ignore_label;
-        rule->takes = labels_takes;
+        rule->taken = consumer.taken;
     }
     return 0;
 }
 
-static int labels_set_labels(const struct ls_net *net, int dataset, struct ls_error *error)
+/* Whether infinities of a value can be meant: where they are added up or masked, as in masks of
+ * attention. Ops that move numbers hand them on. */
+static bool labels_may_be_infinite(const struct ls_graph *graph, const struct ls_value *value,
+                                   int depth)
 {
-    struct ls_label_rule *rules;
+    for (size_t i = 0; i < graph->op_count; i++) {
+        const struct ls_op *op = graph->ops[i];
+        bool reads = false;
+        for (int k = 0; k < op->inputs; k++)
+            reads = reads || (op->input[k] != NULL && ls_value_root(op->input[k]) == value);
+        if (!reads || op->backward || op->kind == LS_OP_VIEW)
+            continue;
+        if (op->kind == LS_OP_ATTENTION || op->kind == LS_OP_ELTWISE || op->kind == LS_OP_SOFTMAX ||
+            op->kind == LS_OP_PLUGIN)
+            return true;
+        const bool moves = ls_op_type(op->kind)->outputs == LS_OUTPUTS_MOVED;
+        for (int k = 0; moves && k < op->outputs && depth < LABELS_DEPTH; k++)
+            if (op->output[k] != NULL &&
+                labels_may_be_infinite(graph, ls_value_root(op->output[k]), depth + 1))
+                return true;
+    }
+    return false;
+}
+
+static void labels_set_finite(struct ls_net *net)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    int dataset, tensor;
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (labels_find_source(net, graph->inputs[i].value, &dataset, &tensor) &&
+            !labels_may_be_infinite(graph, ls_value_root(graph->inputs[i].value), 0))
+            ls_dataset_refuse_infinities(net->datasets[dataset], tensor);
+}
+
+static int labels_set_rules(const struct ls_net *net, int dataset, struct ls_error *error)
+{
+    struct ls_number_rule *rules;
     size_t count;
     int status = ls_labels_rules(net, dataset, &rules, &count, error);
     if (status == 0)
-        status = ls_dataset_set_labels(net->datasets[dataset], rules, count, error);
+        status = ls_dataset_set_rules(net->datasets[dataset], rules, count, error);
+    if (status == 0)
+        status = ls_dataset_look_for(net->datasets[dataset], rules, count, error);
     ls_free(rules);
     return status;
 }
 
 int ls_labels_tell(struct ls_net *net, struct ls_error *error)
 {
+    labels_set_finite(net);
     for (int d = 0; d < net->dataset_count; d++)
-        if (net->datasets[d] != NULL && ls_dataset_skips(net->datasets[d]))
-            LS_TRY(labels_set_labels(net, d, error));
+        if (net->datasets[d] != NULL)
+            LS_TRY(labels_set_rules(net, d, error));
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* Labels that name no class of the layer that takes them.
+/* Labels that name no class of the layer that takes them, and other numbers that cannot be meant.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_LABELS_H
 #define LS_ENGINE_LABELS_H
@@ -15,13 +15,13 @@ int ls_labels_check(const struct ls_net *net, struct ls_error *error);
 int ls_labels_find_bad(const struct ls_net *net, const struct ls_batch *range,
                        struct ls_error *error);
 
-/* After the net's inputs are known: tells the data sets that skip bad records which labels its
- * layers take. */
+/* After the net's inputs are known: tells the data sets which numbers its layers take, for records
+ * that are bad and for what cannot be meant. */
 int ls_labels_tell(struct ls_net *net, struct ls_error *error);
 
-/* What the layers of the net say of labels that data set `dataset` brings. *rules is the caller's.
+/* What the layers of the net say of numbers that data set `dataset` brings. *rules is the caller's.
  */
-int ls_labels_rules(const struct ls_net *net, int dataset, struct ls_label_rule **rules,
+int ls_labels_rules(const struct ls_net *net, int dataset, struct ls_number_rule **rules,
                     size_t *count, struct ls_error *error);
 
 /* Calls `visit` for the parameters whose rows are what the numbers of a data set stand for: of

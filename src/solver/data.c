@@ -275,6 +275,7 @@ static int note_epochs(struct ls_trainer *trainer, int dataset, size_t unit, str
     struct ls_read read;
     bool several;
     ls_read_of(trainer->train_pass, unit, dataset, &read);
+    ls_trainer_report_odd(trainer, trainer->train, dataset, read.end);
     trainer->data.skipped += read.digests.skipped;
     if (ls_epochs_go_on(epochs, &read.digests, read.begin, read.end, ls_dataset_size(of), &found,
                         &several))
@@ -315,6 +316,7 @@ int ls_data_note_test(struct ls_trainer *trainer, struct ls_test *test, struct l
 {
     ls_trainer_report_skipped(trainer);
     for (int d = 0; d < test->net->dataset_count; d++) {
+        ls_trainer_report_odd(trainer, test->net, d, INT64_MAX);
         const struct ls_digest *now = ls_read_tested(test->pass, d);
         if (test->tested && !ls_digest_equal(&test->digests[d], now))
             return changed(trainer, test->net->datasets[d], "the test before", &test->digests[d],

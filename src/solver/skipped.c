@@ -1,4 +1,4 @@
-/* Telling of bad records; see the header.
+/* Telling of bad records, and of numbers that cannot be meant; see the header.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/skipped.h"
 
@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "data/bad_records.h"
+#include "data/oddities.h"
 #include "solver/events.h"
 
 void ls_net_tell_skipped(const struct ls_net *net, void (*say)(void *user, const char *sentence),
@@ -28,6 +29,25 @@ void ls_net_tell_skipped(const struct ls_net *net, void (*say)(void *user, const
         }
 }
 
+void ls_net_tell_odd(const struct ls_net *net, int dataset, int64_t end,
+                     void (*say)(void *user, const char *sentence), void *user)
+{
+    const struct ls_dataset *of = net->datasets[dataset];
+    char reason[800];
+    int64_t record;
+    while (of != NULL && ls_dataset_next_oddity(of, end, &record, reason, sizeof reason)) {
+        struct ls_text text = {0};
+        ls_text_format(
+            &text, "%s net, %s: ", net->options.phase == LOCKSTEP__PHASE__TRAIN ? "train" : "test",
+            ls_dataset_name(of));
+        ls_dataset_name_record(of, record, &text);
+        ls_text_format(&text, ": %s", reason);
+        if (!text.failed)
+            say(user, text.data);
+        ls_text_free(&text);
+    }
+}
+
 static void warn(void *user, const char *sentence)
 {
     struct ls_trainer *trainer = user;
@@ -39,6 +59,12 @@ void ls_trainer_report_skipped(struct ls_trainer *trainer)
     ls_net_tell_skipped(trainer->train, warn, trainer);
     for (size_t i = 0; i < trainer->test_count; i++)
         ls_net_tell_skipped(trainer->tests[i].net, warn, trainer);
+}
+
+void ls_trainer_report_odd(struct ls_trainer *trainer, const struct ls_net *net, int dataset,
+                           int64_t end)
+{
+    ls_net_tell_odd(net, dataset, end, warn, trainer);
 }
 
 void ls_trainer_count_skipped(struct ls_trainer *trainer)

@@ -4,6 +4,7 @@
 #define LS_TESTS_BAD_SOURCES_H
 
 #include <lmdb.h>
+#include <math.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -25,7 +26,7 @@ struct way {
     const char *name;
     void (*write)(const char *folder, const bool *bad);
     const char *param; /* %s: the folder; may come twice */
-    bool by_label;     /* labels are all that is bad, so that opening does not show it */
+    bool by_label;     /* numbers are all that is bad, so that opening does not show it */
 };
 
 /* ---- Sources --------------------------------------------------------------------------------- */
@@ -200,6 +201,29 @@ static inline void write_database(const char *folder, const bool *bad)
     ls_buffer_free(&buffer);
 }
 
+/* Feature vectors (float_data); those of bad records have a number that is not finite. */
+static inline void write_features(const char *folder, const bool *bad)
+{
+    struct ls_buffer buffer = {0};
+    float numbers[3 * SIDE * SIDE];
+    uint8_t *values[RECORDS];
+    size_t lengths[RECORDS];
+    for (int i = 0; i < RECORDS; i++) {
+        const int32_t label = i;
+        for (size_t k = 0; k < 3 * SIDE * SIDE; k++)
+            numbers[k] = (float)i / 4 + (float)k / 8;
+        if (bad[i])
+            numbers[7 * i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
+        struct ls_record record = trial_record(LS_F32, 3, SIDE, SIDE, numbers, &label);
+        const uint8_t *bytes = ls_datum_write(&record, true, &buffer, &lengths[i]);
+        assert_non_null(bytes);
+        values[i] = malloc(lengths[i]);
+        memcpy(values[i], bytes, lengths[i]);
+    }
+    put_records(folder, values, lengths);
+    ls_buffer_free(&buffer);
+}
+
 /* data = 4, of up to 2^14 bytes; label = 5; encoded = 7. */
 static inline void write_encoded_of(const char *folder, const bool *bad, bool vary)
 {
@@ -255,6 +279,7 @@ static const struct way ways[] = {
     {"lmdb", write_database, "backend: LMDB source: '%s/db'", false},
     {"encoded", write_encoded, "backend: LMDB source: '%s/db'", false},
     {"varied lmdb", write_varied_encoded, "backend: LMDB source: '%s/db'", false},
+    {"features", write_features, "backend: LMDB source: '%s/db'", true},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 

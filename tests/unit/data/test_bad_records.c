@@ -31,19 +31,13 @@ static struct ls_definition *layer_of(const struct way *way, const char *folder,
                        transform, param, more);
 }
 
-static bool takes(const struct ls_label_rule *rule, float label)
-{
-    return label >= 0 && (double)label < (double)rule->classes;
-}
-
 /* What a net with ten classes, or four for maps, says of labels. */
 static int set_labels(struct ls_dataset *dataset)
 {
-    struct ls_label_rule rule = {.layer = "loss",
-                                 .tensor = 1,
-                                 .classes = ls_dataset_tensor(dataset, 1)->shape.rank == 3 ? 4 : 10,
-                                 .takes = takes};
-    return ls_dataset_set_labels(dataset, &rule, 1, NULL);
+    const bool map = ls_dataset_tensor(dataset, 1)->shape.rank == 3;
+    const struct ls_number_rule rule = {
+        .layer = "loss", .tensor = 1, .taken = {.kind = LS_TAKEN_CLASSES, .count = map ? 4 : 10}};
+    return ls_dataset_set_rules(dataset, &rule, 1, NULL);
 }
 
 static struct ls_dataset *open_way(const struct way *way, const char *folder, const char *more,

@@ -1,0 +1,103 @@
+/* Numbers that cannot be meant; see the header.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/oddities.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "data/dataset_inner.h"
+
+enum { TEXT = 400 };
+
+/* A rule, and the first sample so far that breaks it. */
+struct oddity {
+    struct ls_number_rule rule;
+    int64_t ordinal, record; /* ordinal -1: none does */
+    char text[TEXT];
+    _Atomic bool told;
+};
+
+struct ls_oddities {
+    size_t count;
+    struct oddity *items;
+    pthread_mutex_t lock; /* guards what was found */
+};
+
+int ls_dataset_look_for(struct ls_dataset *dataset, const struct ls_number_rule *rules,
+                        size_t count, struct ls_error *error)
+{
+    if (count == 0)
+        return 0;
+    struct ls_oddities *made = dataset->oddities = ls_alloc(1, sizeof *made);
+    if (made == NULL)
+        return ls_fail_memory(error, "a list of rules");
+    pthread_mutex_init(&made->lock, NULL);
+    made->items = ls_alloc(count, sizeof *made->items);
+    if (made->items == NULL)
+        return ls_fail_memory(error, "a list of rules");
+    made->count = count;
+    for (size_t i = 0; i < count; i++) {
+        made->items[i].rule = rules[i];
+        made->items[i].ordinal = -1;
+    }
+    return 0;
+}
+
+void ls_oddities_free(struct ls_oddities *oddities)
+{
+    if (oddities == NULL)
+        return;
+    pthread_mutex_destroy(&oddities->lock);
+    ls_free(oddities->items);
+    ls_free(oddities);
+}
+
+static void note(struct ls_oddities *oddities, struct oddity *oddity, int64_t ordinal,
+                 int64_t index, const char *text)
+{
+    pthread_mutex_lock(&oddities->lock);
+    if (oddity->ordinal < 0 || ordinal < oddity->ordinal) {
+        oddity->ordinal = ordinal;
+        oddity->record = index;
+        snprintf(oddity->text, sizeof oddity->text, "%s", text);
+    }
+    pthread_mutex_unlock(&oddities->lock);
+}
+
+void ls_oddities_look(const struct ls_dataset *dataset, int64_t ordinal, int64_t index,
+                      const struct ls_record *record, void *const *out)
+{
+    struct ls_oddities *oddities = dataset->oddities;
+    if (oddities == NULL || ordinal >= dataset->size)
+        return;
+    for (size_t i = 0; i < oddities->count; i++) {
+        struct oddity *oddity = &oddities->items[i];
+        char text[TEXT];
+        if (out[oddity->rule.tensor] != NULL &&
+            !atomic_load_explicit(&oddity->told, memory_order_relaxed) &&
+            ls_odd_numbers(dataset, record, &oddity->rule, text, sizeof text))
+            note(oddities, oddity, ordinal, index, text);
+    }
+}
+
+bool ls_dataset_next_oddity(const struct ls_dataset *dataset, int64_t end, int64_t *record,
+                            char *text, size_t size)
+{
+    struct ls_oddities *oddities = dataset->oddities;
+    for (size_t i = 0; oddities != NULL && i < oddities->count; i++) {
+        struct oddity *oddity = &oddities->items[i];
+        pthread_mutex_lock(&oddities->lock);
+        const bool found = !oddity->told && oddity->ordinal >= 0 && oddity->ordinal < end;
+        if (found) {
+            oddity->told = true;
+            *record = oddity->record;
+            snprintf(text, size, "its %s (%s)", oddity->text, oddity->rule.place);
+        }
+        pthread_mutex_unlock(&oddities->lock);
+        if (found)
+            return true;
+    }
+    return false;
+}
