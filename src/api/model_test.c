@@ -33,11 +33,15 @@ static int check_losses(const struct lockstep_model *model, const double *record
         if (metric->loss_weight == 0 || isfinite(record[metric->offset]))
             continue;
         ls_layer_place(metric->layer, NULL, NULL, place);
+        const struct ls_not_finite *cause = &model->pass->cause;
         return ls_fail(error, LOCKSTEP_DIVERGED, place,
-                       "do the weights come from a training that diverged, and are the data scaled "
-                       "as they were in it?",
-                       "the loss '%s' of layer '%s' is not finite", metric->name,
-                       metric->layer->name);
+                       cause->hint[0] != '\0' ? cause->hint
+                       : cause->learned
+                           ? "do the weights come from a training that diverged, and are the data "
+                             "scaled as they were in it?"
+                           : "it does not depend on weights: look at the data and the layer",
+                       "the loss '%s' of layer '%s' is not finite%s%s", metric->name,
+                       metric->layer->name, cause->text[0] != '\0' ? ": " : "", cause->text);
     }
     return 0;
 }

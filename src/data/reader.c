@@ -278,6 +278,11 @@ void ls_reader_last(const struct ls_reader *reader, int64_t *record, uint64_t *h
     *hash = reader->hash;
 }
 
+void ls_reader_name(struct ls_reader *reader, int64_t ordinal, struct ls_text *text)
+{
+    ls_dataset_name_record(reader->dataset, record_index(reader, ordinal), text);
+}
+
 int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const struct ls_problem *problem,
                    struct ls_error *error)
 {

@@ -50,6 +50,8 @@ void ls_reader_trust(struct ls_reader *reader, bool trust);
 /* Those of the last sample that was fetched; and whether another record stood in for it. */
 void ls_reader_last(const struct ls_reader *reader, int64_t *record, uint64_t *hash);
 bool ls_reader_replaced(const struct ls_reader *reader);
+/* Appends what the record behind an ordinal is called to `text`. */
+void ls_reader_name(struct ls_reader *reader, int64_t ordinal, struct ls_text *text);
 /* Fails with a problem of the record behind an ordinal, naming source and record. */
 int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const struct ls_problem *problem,
                    struct ls_error *error);

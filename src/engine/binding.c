@@ -442,6 +442,18 @@ static inline uint64_t binding_trace(const struct ls_op *op, uint64_t start)
                            op->layer != NULL ? op->layer->name : NULL, 0, start);
 }
 
+/* One step, of which a watch may want to know. */
+static int binding_run_one(const struct run *run, size_t i, bool all)
+{
+    const struct ls_watch *watch = &run->what->watch;
+    const struct ls_op *op = run->plan->plan->steps[i].prepared.op;
+    LS_TRY(binding_run_step(run, i, all));
+    void **in = binding_pointers_of(run, i);
+    return watch->stepped == NULL ? 0
+                                  : watch->stepped(watch->user, op, in, in + op->inputs,
+                                                   run->context, run->context->error);
+}
+
 /* The steps of a segment, until one fails. */
 static int binding_run_steps(const struct run *run, int segment)
 {
@@ -456,11 +468,11 @@ static int binding_run_steps(const struct run *run, int segment)
             continue;
         if (plan->reducer != NULL)
             binding_await_weights(plan, i, i + (step->chain > 0 ? step->chain : 1));
-        if (step->chain > 0 && segment != LS_RUN_BEFORE) {
+        if (step->chain > 0 && segment != LS_RUN_BEFORE && run->what->watch.stepped == NULL) {
             LS_TRY(binding_run_chain(run, i, i + step->chain));
             i += step->chain - 1;
         } else {
-            LS_TRY(binding_run_step(run, i, segment == LS_RUN_ALL));
+            LS_TRY(binding_run_one(run, i, segment == LS_RUN_ALL));
         }
         start = binding_trace(step->prepared.op, start);
     }
@@ -476,8 +488,9 @@ static bool binding_may_record(const struct run *run)
     const struct ls_run *what = run->what;
     return run->binding->recorder != NULL && run->plan->reducer == NULL &&
            what->observer.before == NULL && what->observer.after == NULL &&
-           what->watch.measured == NULL && what->rows.states == NULL &&
-           run->binding->nanoseconds == NULL && ls_timeline_start() == 0;
+           what->watch.measured == NULL && what->watch.stepped == NULL &&
+           what->rows.states == NULL && run->binding->nanoseconds == NULL &&
+           ls_timeline_start() == 0;
 }
 
 static uint64_t binding_name_pointer(const void *pointer, uint64_t hash)

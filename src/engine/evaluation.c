@@ -28,17 +28,22 @@ static int evaluation_prepare(struct ls_pass *pass, int64_t begin, int64_t end, 
     return ls_gather_reserve(pass, error);
 }
 
-/* Figures that are no numbers are shown as they are, unless labels are to blame. */
-static int evaluation_check_figures(const struct ls_pass *pass, struct ls_error *error)
+/* Figures that are no numbers are shown as they are, unless labels are to blame. Of the first loss
+ * that is not finite it is found out where that comes from. */
+static int evaluation_check_figures(struct ls_pass *pass, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(pass->net);
     for (size_t unit = 0; unit < pass->unit_count; unit++)
-        for (size_t m = 0; m < graph->metric_count; m++)
-            if (isnan(ls_pass_record(pass, unit)[graph->metrics[m].offset])) {
-                const struct ls_batch *range = &pass->units[unit].range;
-                LS_TRY(ls_pass_find_bad_label(pass, range, error));
-                break;
-            }
+        for (size_t m = 0; m < graph->metric_count; m++) {
+            const struct ls_metric *metric = &graph->metrics[m];
+            const double figure = ls_pass_record(pass, unit)[metric->offset];
+            if (isfinite(figure) || (!isnan(figure) && metric->loss_weight == 0))
+                continue;
+            LS_TRY(ls_pass_find_bad_label(pass, &pass->units[unit].range, error));
+            if (pass->cause.text[0] == '\0' && metric->loss_weight != 0)
+                ls_not_finite_find(pass, unit, &pass->cause);
+            break;
+        }
     return 0;
 }
 
@@ -79,6 +84,7 @@ int ls_evaluation_run(struct ls_pass *pass, struct ls_prefetcher *prefetcher, in
 {
     struct ls_row_files files;
     int64_t samples = 0;
+    pass->cause.text[0] = '\0';
     ls_read_begin_test(pass);
     LS_TRY(ls_sample_states_clear(pass->states, error));
     ls_rankings_begin(pass->rankings);

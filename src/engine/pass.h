@@ -10,6 +10,7 @@
 
 #include "engine/engine.h"
 #include "engine/exchange.h"
+#include "engine/not_finite.h"
 #include "engine/scheduler.h"
 
 struct ls_audit;
@@ -56,7 +57,9 @@ struct ls_pass {
     bool resent;     /* sums did not fit 48 bits: the pass is repeated with 64 */
     bool wrong;      /* an audit has found that a micro-batch was computed wrongly, or doubts it */
     size_t diverged; /* the unit that ended a pass as divergence */
-    int *owners;     /* by unit: its rank, with a work queue as soon as that is known */
+    bool updated;    /* the caller's: weights have changed since they were filled or read */
+    struct ls_not_finite cause; /* of a test: where its first loss that is not finite came from */
+    int *owners;                /* by unit: its rank, with a work queue as soon as that is known */
     struct ls_scheduler scheduler;
     pthread_mutex_t lock; /* guards what is below, and `blank` */
     size_t failed_unit;   /* the first unit that failed, SIZE_MAX: none */

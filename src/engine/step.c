@@ -18,6 +18,7 @@
 #include "engine/exponents.h"
 #include "engine/gather.h"
 #include "engine/normalizers.h"
+#include "engine/not_finite.h"
 #include "engine/plans.h"
 #include "engine/rankings.h"
 #include "engine/read.h"
@@ -135,16 +136,31 @@ static int step_run(struct ls_pass *pass, struct ls_prefetcher *prefetcher, bool
 
 /* ---- Reduce ---------------------------------------------------------------------------------- */
 
+/* What may help. Rates have a part in it once weights have changed. */
+static const char *step_hint(const struct ls_pass *pass, const struct ls_not_finite *found)
+{
+    if (found->hint[0] != '\0')
+        return found->hint;
+    if (!pass->updated)
+        return "no update has changed a weight yet: it comes from the data, from a layer or from "
+               "how weights are filled";
+    return found->learned ? "a lower base_lr, warm-up or clip_gradients may help"
+                          : "it does not depend on what is learned: look at the data and the layer";
+}
+
 static int step_diverged(struct ls_pass *pass, size_t unit, int64_t iteration, const char *place,
                          const char *what, struct ls_error *error)
 {
     const struct ls_batch *range = &pass->units[unit].range;
+    struct ls_not_finite found;
     pass->diverged = unit;
+    ls_not_finite_find(pass, unit, &found);
     int status = ls_fail(
-        error, LOCKSTEP_DIVERGED, place, "a lower base_lr, warm-up or clip_gradients may help",
-        "iteration %lld: %s is not finite, first in the micro-batch of samples %lld to %lld",
+        error, LOCKSTEP_DIVERGED, place, step_hint(pass, &found),
+        "iteration %lld: %s is not finite, first in the micro-batch of samples %lld to %lld%s%s",
         (long long)iteration, what, (long long)range->ordinal,
-        (long long)(range->ordinal + range->count - 1));
+        (long long)(range->ordinal + range->count - 1), found.text[0] != '\0' ? ": " : "",
+        found.text);
     return ls_comm_common(pass->engine->comm, status);
 }
 
@@ -337,7 +353,7 @@ int ls_step_apply(struct ls_pass *pass, const struct ls_update_request *request,
     if (not_finite >= 0) {
         int status = ls_fail(error, LOCKSTEP_DIVERGED, engine->store->set->items[not_finite]->name,
                              "a lower base_lr, warm-up or clip_gradients may help; go on from an "
-                             "older snapshot",
+                             "older snapshot, if there is one",
                              "iteration %lld: the update made a weight that is not finite",
                              (long long)iteration);
         return ls_comm_common(engine->comm, status);

@@ -20,6 +20,7 @@
 #include "base/names.h"
 #include "base/text.h"
 #include "graph/debug.h"
+#include "graph/known_numbers.h"
 #include "graph/label_fills.h"
 #include "graph/sample_states.h"
 #include "graph/unknown_bottom.h"
@@ -405,6 +406,7 @@ static int build(struct builder *builder)
     LS_TRY(builder->status);
     LS_TRY(ls_graph_check_states(builder->graph, builder->error));
     LS_TRY(ls_graph_check_label_fills(builder->graph, builder->error));
+    LS_TRY(ls_graph_check_known_numbers(builder->graph, builder->error));
     mark_outputs(builder->graph);
     if (builder->graph->training)
         LS_TRY(ls_graph_build_backward(builder->graph, builder->error));

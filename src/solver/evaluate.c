@@ -8,6 +8,7 @@
 #include "engine/figures.h"
 #include "engine/store_views.h"
 #include "solver/data.h"
+#include "solver/events.h"
 #include "solver/outputs.h"
 #include "solver/requests.h"
 #include "solver/trainer.h"
@@ -71,6 +72,9 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
     }
     LS_TRY(status);
     LS_TRY(ls_data_note_test(trainer, test, error));
+    if (test->pass->cause.text[0] != '\0')
+        ls_events_say(trainer, LOCKSTEP_EVENT_WARNING, "test net #%zu: a loss is not finite: %s",
+                      (size_t)(test - trainer->tests), test->pass->cause.text);
     *samples = totals.samples;
     trainer->figures.test_loss = ls_figures_loss(ls_net_graph(test->net), totals.record);
     status =

@@ -333,6 +333,16 @@ int ls_trainer_swap_average(struct ls_trainer *trainer, struct ls_error *error)
     return status;
 }
 
+/* Whether updates have changed weights, as far as rates tell: those of a snapshot, too. */
+static void note_updates(struct ls_trainer *trainer)
+{
+    struct ls_pass *pass = trainer->train_pass;
+    const int64_t last = trainer->iteration - 1;
+    if (!pass->updated && last >= 0)
+        pass->updated = ls_schedule_rate(&trainer->schedule, 0) != 0 ||
+                        ls_schedule_rate(&trainer->schedule, last) != 0;
+}
+
 /* The forward and the backward pass of the update. */
 static int find_gradients(struct ls_trainer *trainer, struct ls_error *error)
 {
@@ -341,6 +351,7 @@ static int find_gradients(struct ls_trainer *trainer, struct ls_error *error)
         ls_prefetcher_seek(trainer->prefetcher, trainer->iteration);
     trainer->prefetcher_ready = true;
     ls_blobs_begin(trainer->blobs);
+    note_updates(trainer);
     int status = ls_step_gradients(trainer->train_pass, trainer->prefetcher, trainer->iteration,
                                    trainer->iteration, &trainer->figures.totals, &repeated, error);
     ls_trainer_report_findings(trainer);

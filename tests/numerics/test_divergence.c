@@ -124,20 +124,63 @@ static void a_loss_that_is_not_finite_ends_the_training(void **state)
 static void a_label_that_is_no_class_ends_the_training(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"iteration 0: the loss 'loss'", "layer 'loss'",
-                                        "samples 0 to 9", NULL};
+    static const char *const parts[] = {"iteration 0: the loss 'loss'",
+                                        "layer 'loss'",
+                                        "samples 10 to 19",
+                                        ": label 10 is none of the 10 classes of "
+                                        "layer 'loss' in 'label', sample ",
+                                        "hint: look at what makes these numbers",
+                                        NULL};
     struct lockstep_solver *solver = load_solver(
         "base_lr: 0.01 lr_policy: 'fixed' max_iter: 10 micro_batch: 10\n"
         "net_param {\n"
-        "layer { name: 'dummy' type: 'DummyData' top: 'data' top: 'label'\n"
+        "layer { name: 'dummy' type: 'DummyData' top: 'data' top: 'zeros'\n"
         "  dummy_data_param { shape { dim: 100 dim: 3 } shape { dim: 100 }\n"
-        "    data_filler { type: 'gaussian' } data_filler { type: 'uniform' min: 10 max: 11 } } }\n"
+        "    data_filler { type: 'gaussian' } data_filler { type: 'integer' max: 9 } } }\n"
+        "layer { name: 'shift' type: 'Power' bottom: 'zeros' top: 'label'\n"
+        "  power_param { shift: 1 } }\n"
         "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'\n"
         "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
         "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
         "}\n");
     check_divergence(solver, NULL, 0, parts);
     lockstep_solver_free(solver);
+}
+
+/* A layer that makes no number of what it gets, whatever the rate is: it is named, with the number
+ * and the sample, and no rates are spoken of. */
+static void the_layer_that_makes_it_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *layer, *parts[6];
+    } cases[] = {
+        {"layer { name: 'odd' type: 'Log' bottom: 'bn' top: 'odd' }\n",
+         {"layer 'odd' (", "makes NaN", "in 'odd', sample ", "images: record ",
+          "hint: no update has changed a weight yet", NULL}},
+        {"layer { name: 'odd' type: 'Power' bottom: 'bn' top: 'odd' power_param { power: 0.5 } }\n",
+         {"layer 'odd' (", "makes NaN", "in 'odd', sample ", "images: record ",
+          "hint: no update has changed a weight yet", NULL}},
+        {"layer { name: 'odd' type: 'Exp' bottom: 'bn' top: 'odd' exp_param { scale: 1000 } }\n",
+         {"layer 'odd' (", "makes inf", "in 'odd', sample ", "images: record ",
+          "hint: no update has changed a weight yet", NULL}},
+    };
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        struct lockstep_solver *solver = load_solver(
+            "base_lr: %s lr_policy: 'fixed' max_iter: 10 micro_batch: 12\n"
+            "net_param {\n" IDX_DATA
+            "layer { name: 'bn' type: 'BatchNorm' bottom: 'data' top: 'bn' }\n"
+            "%s"
+            "layer { name: 'ip' type: 'InnerProduct' bottom: 'odd' top: 'ip'\n"
+            "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+            "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' "
+            "}\n"
+            "}\n",
+            i % 2 == 0 ? "0" : "0.01", ls_test_path("images"), ls_test_path("labels"),
+            cases[i / 2].layer);
+        check_divergence(solver, NULL, 0, cases[i / 2].parts);
+        lockstep_solver_free(solver);
+    }
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
@@ -327,6 +370,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loss_that_is_not_finite_ends_the_training),
         cmocka_unit_test(a_label_that_is_no_class_ends_the_training),
+        cmocka_unit_test(the_layer_that_makes_it_is_named),
         cmocka_unit_test(a_gradient_that_is_not_finite_is_told_with_its_samples),
         cmocka_unit_test(training_goes_on_after_weights_are_repaired),
         cmocka_unit_test(a_gradient_that_grows_suddenly_is_told),
