@@ -17,7 +17,7 @@ from .errors import LockstepError, UsageError
 
 _TRAINING = ("iteration_end", "epoch", "loss", "data_loss", "penalty", "learning_rate",
              "samples_per_second", "seconds")
-_RUN = ("version", "environment", "solver", "lr_policy", "base_lr", "seed", "iteration_end",
+_RUN = ("version", "environment", "net", "solver", "lr_policy", "base_lr", "seed", "iteration_end",
         "max_iter", "display", "test_interval", "snapshot_interval", "batch", "iter_size",
         "micro_batches", "micro_batch", "samples", "iterations_per_epoch", "ranks", "workers",
         "learned", "fixed", "flops_per_sample", "memory", "memory_limit")

@@ -12,18 +12,31 @@ __all__ = ["Event", "Start", "Warned", "Notice", "Detail", "Update", "Display", 
            "Output"]
 
 
-@dataclass(frozen=True)
-class Output:
-    """An output of a net: a loss, an accuracy, figures per class."""
+class Output(float):
+    """An output of a net: a loss, an accuracy, figures per class. It is a number, the first of its
+    figures, which is all there is of a loss or an accuracy; `values` has all of them."""
 
     name: str
     values: Tuple[float, ...]
-    loss_weight: float = 0.0  #: 0: not part of the loss
+    loss_weight: float  #: 0: not part of the loss
+
+    def __new__(cls, name: str, values: Tuple[float, ...], loss_weight: float = 0.0) -> "Output":
+        made = super().__new__(cls, values[0] if values else math.nan)
+        made.name, made.values, made.loss_weight = name, tuple(values), loss_weight
+        return made
+
+    def __getnewargs__(self) -> Any:
+        return self.name, self.values, self.loss_weight
+
+    def __repr__(self) -> str:
+        if len(self.values) == 1:
+            return float.__repr__(self)
+        return f"Output({self.name!r}, {len(self.values)} values)"
 
     @property
     def value(self) -> float:
-        """The first of its figures: all there is of a loss or an accuracy."""
-        return self.values[0] if self.values else math.nan
+        """The same as a float without its name."""
+        return float(self)
 
 
 @dataclass(frozen=True)
@@ -92,9 +105,9 @@ class Tested(Event):
     skipped: int = 0   #: bad records that others stood in for
     outputs: Dict[str, Output] = field(default_factory=dict)
 
-    def __getitem__(self, name: str) -> float:
-        """The (first) value of an output: event["accuracy"]."""
-        return self.outputs[name].value
+    def __getitem__(self, name: str) -> Output:
+        """An output: event["accuracy"]."""
+        return self.outputs[name]
 
 
 @dataclass(frozen=True)

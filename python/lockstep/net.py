@@ -40,9 +40,9 @@ class TestResult:
     outputs: Dict[str, Output]
     samples: int
 
-    def __getitem__(self, name: str) -> float:
-        """The (first) value of an output: result["accuracy"]."""
-        return self.outputs[name].value
+    def __getitem__(self, name: str) -> Output:
+        """An output: result["accuracy"]."""
+        return self.outputs[name]
 
 
 class _Model:

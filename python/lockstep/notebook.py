@@ -36,38 +36,68 @@ def thin(points: Points, most: int) -> Points:
     return [(group[-1][0], sum(value for _, value in group) / len(group)) for group in groups]
 
 
-def svg(curves: Dict[str, Points], width: int = 480, height: int = 200) -> str:
-    """Curves over the iterations, on axes of their own range."""
+def _ticks(low: float, high: float, whole: bool = False) -> List[float]:
+    """About five round numbers from at most `low` to at least `high`."""
+    power = 10.0 ** math.floor(math.log10((high - low) / 5))
+    step = next(power * k for k in (1, 2, 5, 10) if power * k >= (high - low) / 7)
+    step = max(step, 1.0) if whole else step
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [i * step for i in range(first, last + 1)]
+
+
+def _range(values: List[float]) -> Tuple[float, float]:
+    low, high = min(values), max(values)
+    if high > low:
+        return low, high
+    return (min(low, 0.0), max(high, 0.0)) if low else (0.0, 1.0)
+
+
+def _text(x: float, y: float, anchor: str, text: str, more: str = 'fill="#555"') -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{html.escape(text)}</text>'
+
+
+def svg(curves: Dict[str, Points], width: int = 480, height: int = 240, label: str = "") -> str:
+    """Curves over the iterations, on axes of their own range. Curves of few points, such as tests,
+    have them marked."""
     shown = {name: [(x, y) for x, y in points if math.isfinite(y)]
              for name, points in curves.items()}
-    every = [point for points in shown.values() for point in points]
-    if not every:
+    shown = {name: points for name, points in shown.items() if points}
+    if not shown:
         return ""
-    left, right = min(x for x, _ in every), max(x for x, _ in every)
-    low, high = min(y for _, y in every), max(y for _, y in every)
-    left, right = (left, right) if right > left else (left - 1, right + 1)
-    low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
-    inner, tall = width - 70, height - 50
+    every = [point for points in shown.values() for point in points]
+    across = _ticks(*_range([float(x) for x, _ in every]), whole=True)
+    up = _ticks(*_range([y for _, y in every]))
+    inner, tall, left, top = width - 90, height - 64, 70, 10
+    def place_x(x: float) -> float:
+        return left + (x - across[0]) / (across[-1] - across[0]) * inner
+    def place_y(y: float) -> float:
+        return top + (up[-1] - y) / (up[-1] - up[0]) * tall
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-             'font-family="sans-serif" font-size="11" style="background:#fff">',
-             f'<rect x="60" y="10" width="{inner}" height="{tall}" fill="none" stroke="#ccc"/>']
-    for value, y in ((high, 14), (low, 10 + tall)):
-        parts.append(f'<text x="55" y="{y}" text-anchor="end" fill="#444">{value:.4g}</text>')
-    for value, x, anchor in ((left, 60, "start"), (right, 60 + inner, "end")):
-        parts.append(f'<text x="{x}" y="{tall + 24}" text-anchor="{anchor}" fill="#444">'
-                     f'{value}</text>')
-    at = 60.0
+             'font-family="sans-serif" font-size="11" style="background:#fff">']
+    for y in up:
+        at = place_y(y)
+        parts.append(f'<path d="M{left} {at:.1f}h{inner}" stroke="#e2e2e2"/>')
+        parts.append(_text(left - 6, at + 4, "end", f"{0 if abs(y) < 1e-12 else y:.5g}"))
+    for x in across:
+        at = place_x(x)
+        parts.append(f'<path d="M{at:.1f} {top}v{tall}" stroke="#e2e2e2"/>')
+        parts.append(_text(at, top + tall + 16, "middle", f"{x:.0f}"))
+    parts.append(_text(left + inner / 2, top + tall + 32, "middle", "iteration"))
+    if label:
+        middle = top + tall / 2
+        parts.append(_text(12, middle, "middle", label,
+                           f'fill="#555" transform="rotate(-90 12 {middle:.1f})"'))
+    at = float(left)
     for i, (name, points) in enumerate(shown.items()):
         color = _COLORS[i % len(_COLORS)]
-        places = " ".join(f"{60 + (x - left) / (right - left) * inner:.1f},"
-                          f"{10 + (high - y) / (high - low) * tall:.1f}" for x, y in points)
-        parts.append(f'<polyline points="{places}" fill="none" stroke="{color}" '
+        places = [(place_x(x), place_y(y)) for x, y in points]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" '
                      'stroke-width="1.5"/>')
-        if len(points) == 1:
-            across, down = places.split(",")
-            parts.append(f'<circle cx="{across}" cy="{down}" r="2.5" fill="{color}"/>')
-        parts.append(f'<text x="{at:.0f}" y="{tall + 42}" fill="{color}">{html.escape(name)}'
-                     "</text>")
+        if len(places) <= 50:
+            parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{color}"/>'
+                      for x, y in places]
+        parts.append(_text(at, height - 6, "start", name, f'fill="{color}"'))
         at += 20 + 7 * len(name)
     return "".join(parts) + "</svg>"
 
@@ -112,15 +142,16 @@ class LiveCurves:
 
     def to_html(self) -> str:
         """The picture as a notebook has it: losses together, other figures of tests below."""
-        losses = {"loss": thin(self.loss, 400)}
+        losses = {"training": thin(self.loss, 400)}
         others = {}
         for name, points in self.tests.items():
             if "loss" in name:
-                losses[f"{name} (test)"] = points
+                losses["test" if name == "loss" else f"{name} (test)"] = points
             else:
                 others[f"{name} (test)"] = points
         return (f"<div><div style='font-family:sans-serif'>{html.escape(self._state)}</div>"
-                f"{svg(losses)}{svg(others)}</div>")
+                f"{svg(losses, label='loss')}{svg(others, label='test')}"
+                "</div>")
 
     _repr_html_ = to_html
 

@@ -3,7 +3,7 @@ SPDX-License-Identifier: BSD-2-Clause"""
 import contextlib
 import ctypes
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, Union
 
@@ -114,13 +114,14 @@ class Result:
     loss: float  #: of the last update's data
     snapshot: Optional[str]  #: the last one that was written
     tests: Dict[int, Dict[str, Output]]  #: outputs of the last test, by test net
-    history: Tuple[Update, ...] = ()  #: one for each `display`; pandas.DataFrame(map(vars, ...))
+    #: one for each `display`; pandas.DataFrame(map(vars, ...))
+    history: Tuple[Update, ...] = field(default=(), repr=False)
 
-    def __getitem__(self, name: str) -> float:
-        """The (first) value of an output of the last test: result["accuracy"]."""
+    def __getitem__(self, name: str) -> Output:
+        """An output of the last test: result["accuracy"]."""
         for outputs in self.tests.values():
             if name in outputs:
-                return outputs[name].value
+                return outputs[name]
         raise KeyError(name)
 
 
@@ -139,8 +140,8 @@ class Trainer:
 
     What is written beside snapshots, as `lockstep train` writes it: log_json, a file of events;
     statistics of parameters with each display; report, a folder with a page; tensorboard, a folder
-    of event files; metrics, a file for Prometheus; trace, a file for Perfetto. What of these cannot
-    be written any more is a RuntimeWarning, and the training goes on.
+    of event files; metrics, a file for Prometheus; trace, a file for Perfetto. If one of them can no
+    longer be written, there is a RuntimeWarning, and the training goes on.
 
     blobs: what the train net computes can be looked at (blobs, blob_gradients); data_gradients:
     that includes gradients of the data. job: the Job that this process is a rank of; True: that of
@@ -301,7 +302,7 @@ class Trainer:
         return self.loss
 
     def evaluate(self, index: int = 0) -> Dict[str, Output]:
-        """Runs test net `index` over its data: its outputs by name."""
+        """Runs test net `index` over its data: its outputs by name, evaluate()["accuracy"]."""
         outputs = ctypes.POINTER(c.lockstep_output)()
         count = ctypes.c_size_t()
         with self._guard():

@@ -51,6 +51,15 @@ class Curves(Case):
         drawn = svg({"<a>": [(5, 2.0)], "b": [(1, 1.0), (2, float("inf")), (3, 1.0)]})
         ElementTree.fromstring(drawn)
         self.assertIn("&lt;a&gt;", drawn)
+        self.assertIn(">iteration</text>", drawn)
+        self.assertEqual(drawn.count("<circle"), 3)  # of few points each is seen
+        self.assertGreater(drawn.count('stroke="#e2e2e2"'), 6)  # a grid
+        near = svg({"a": [(i, 0.9997 + i * 1e-6) for i in range(100)]}, label="accuracy")
+        self.assertEqual(near.count("<circle"), 0)
+        self.assertIn(">0.9997<", near)
+        self.assertIn(">0.9998<", near)
+        self.assertIn(">accuracy</text>", near)
+        self.assertNotIn("nan", svg({"a": [(7, 0.0)], "b": [(7, -2.0)]}))
         points = [(i, float(i)) for i in range(1000)]
         self.assertLessEqual(len(thin(points, 100)), 100)
         self.assertEqual(thin(points, 100)[-1], (999, 994.5))

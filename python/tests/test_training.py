@@ -1,6 +1,7 @@
 """Trainings from Python: the bytes of the command line's, events, exceptions, Ctrl-C, threads.
 SPDX-License-Identifier: BSD-2-Clause"""
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -22,6 +23,8 @@ class Training(Case):
         self.assertEqual(sha256(result.snapshot), sha256("program_iter_30.safetensors"))
         self.assertEqual(result.iteration, 30)
         self.assertGreater(result["accuracy"], 0.2)
+        self.assertNotIn("history", repr(result))
+        self.assertLess(len(repr(result)), 300)
         self.assertEqual([e.iteration for e in result.history], [1, 11, 21])
 
     def test_steps_are_the_same_training(self):
@@ -35,6 +38,12 @@ class Training(Case):
             self.assertEqual(trainer.test_count, 1)
             outputs = trainer.evaluate()
         self.assertEqual(set(outputs), {"accuracy", "loss"})
+        accuracy = outputs["accuracy"]
+        self.assertIsInstance(accuracy, float)
+        self.assertEqual((accuracy, accuracy.values), (accuracy.value, (accuracy.value,)))
+        self.assertEqual(repr(accuracy), repr(accuracy.value))
+        self.assertEqual(pickle.loads(pickle.dumps(accuracy)).name, "accuracy")
+        self.assertEqual(repr(events.Output("AP", (0.5, 0.25))), "Output('AP', 2 values)")
         self.assertEqual(outputs["loss"].loss_weight, 1)
         self.program("diff", "stepped.safetensors", "net_iter_30.safetensors")
         with self.assertRaises(ValueError):
