@@ -116,7 +116,8 @@ struct lockstep_plan_memory {
     uint64_t runtime;    /* libraries, threads */
     uint64_t total;      /* of all these; with a card, of those that lie in its memory */
     uint64_t cache;      /* decoded data that are kept, apart from the total */
-    uint64_t limit;      /* lockstep_plan_options.memory */
+    uint64_t limit;      /* lockstep_plan_options.memory, or that of this process's control group
+                            where plans were made for it; 0: none */
     /* State per sample that goes on to the next update; in the total. */
     uint64_t sample_states;
 };

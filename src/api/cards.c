@@ -79,12 +79,13 @@ int ls_api_cards(const char *device, struct ls_api_cards *cards, struct ls_error
 static int choose(const struct lockstep_job *job, struct ls_api_cards *cards,
                   struct ls_error *error)
 {
-    if (cards->count > job->machine_ranks)
+    if (cards->count > job->comm->machine_ranks)
         return ls_fail(error, LOCKSTEP_USAGE, NULL,
                        "start as many processes on each machine as there are cards, or name fewer",
                        "each process of a job computes on one card: %d are named for the %d "
                        "process%s of this machine",
-                       cards->count, job->machine_ranks, job->machine_ranks > 1 ? "es" : "");
+                       cards->count, job->comm->machine_ranks,
+                       job->comm->machine_ranks > 1 ? "es" : "");
     cards->card[0] = cards->card[job->machine_rank % cards->count];
     cards->count = 1;
     return 0;

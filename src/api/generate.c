@@ -93,6 +93,7 @@ static int fill_engine(struct lockstep_generator *generator, const char *weights
                          .count = generator->net_count,
                          .set = generator->parameters,
                          .views = &generator->views,
+                         .there = ls_fit_there(1),
                          .store = {.ranks = 1, .workers = engine->workers, .seed = 1}};
     LS_TRY(ls_masks_read(generator->parameters, NULL, error));
     LS_TRY(ls_fit(&fit, 0, &generator->forecast, error));

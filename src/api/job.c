@@ -99,9 +99,10 @@ int ls_job_share(const struct ls_card *cards, int size, int rank, int usable)
 
 static void count_neighbours(struct lockstep_job *job, const struct ls_identity *all)
 {
+    job->comm->machine_ranks = 0;
     for (int r = 0; r < job->comm->size; r++)
         if (same_machine(&all[r], &all[job->comm->rank])) {
-            job->machine_ranks++;
+            job->comm->machine_ranks++;
             job->machine_rank += r < job->comm->rank;
         }
 }

@@ -10,9 +10,8 @@
 
 struct lockstep_job {
     struct ls_comm *comm;
-    int workers; /* of this rank, unless told otherwise */
-    /* Ranks of this machine, and how many of them have a smaller number than this one. */
-    int machine_ranks, machine_rank;
+    int workers;      /* of this rank, unless told otherwise */
+    int machine_rank; /* ranks of this machine that have a smaller number than this one */
     bool has_status_file;
 };
 

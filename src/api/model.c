@@ -207,6 +207,7 @@ void ls_model_fit(struct ls_model_trial *trial, struct ls_fit *fit)
                            .set = model->parameters,
                            .views = &model->views,
                            .store = {.ranks = 1, .workers = model->workers, .seed = 1},
+                           .there = ls_fit_there(1),
                            .open = open_trial,
                            .close = close_trial,
                            .user = trial};

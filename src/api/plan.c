@@ -40,8 +40,7 @@ static int use_card(struct lockstep_plan *plan, const char *device, int workers,
     return ls_api_use_card(device, "a plan", &plan->card, error);
 }
 
-static void show_memory(struct lockstep_plan *plan, const struct ls_forecast *forecast,
-                        uint64_t limit)
+static void show_memory(struct lockstep_plan *plan, const struct ls_forecast *forecast)
 {
     plan->memory = (struct lockstep_plan_memory){.workers = forecast->workers,
                                                  .stashes = forecast->slots,
@@ -59,7 +58,7 @@ static void show_memory(struct lockstep_plan *plan, const struct ls_forecast *fo
                                                  .runtime = forecast->base,
                                                  .total = ls_forecast_total(forecast),
                                                  .cache = forecast->cache,
-                                                 .limit = limit,
+                                                 .limit = forecast->limit,
                                                  .sample_states = forecast->sample_states};
     plan->device_data = forecast->records;
     plan->staging = forecast->staging;
@@ -138,7 +137,7 @@ static int plan_training(struct lockstep_plan *plan, const struct lockstep_plan_
                                    &plan->trainer, error));
     LS_TRY(ls_fit_trainer(plan->trainer, (size_t)options->memory, error));
     LS_TRY(ls_fit_of_trainer(plan->trainer, &fit, error));
-    show_memory(plan, &plan->trainer->forecast, options->memory);
+    show_memory(plan, &plan->trainer->forecast);
     tell_warnings(plan->trainer->definition->warning, plan->trainer->definition->warning_count,
                   &fit, options);
     LS_TRY(show_parameters(plan, error));
@@ -160,7 +159,7 @@ static int plan_model(struct lockstep_plan *plan, const char *path,
     struct ls_model_trial trial = {path, &model, plan->model};
     ls_model_fit(&trial, &fit);
     LS_TRY(ls_fit(&fit, (size_t)options->memory, &plan->model->forecast, error));
-    show_memory(plan, &plan->model->forecast, options->memory);
+    show_memory(plan, &plan->model->forecast);
     const char *warning = plan->model->definition.definition->warning;
     tell_warnings(&warning, warning != NULL, &fit, options);
     return show_nets(plan, &fit, error);

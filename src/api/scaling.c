@@ -152,6 +152,7 @@ static int plan(struct lockstep_scaling *scaling, const struct lockstep_solver *
     LS_TRY(ls_api_use_card(options->device, "a rank", &card, error));
     const int workers = ls_api_workers(device, options->workers);
     LS_TRY(ls_training_plan_create(solver->definition, device, workers, 0, trainer, error));
+    (*trainer)->elsewhere = true;
     LS_TRY(ls_fit_trainer(*trainer, (size_t)options->memory, error));
     LS_TRY(ls_scaling_load(*trainer, load, error));
     add_up(*trainer, load, options, &scaling->total);

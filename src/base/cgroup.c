@@ -1,9 +1,10 @@
-/* CPU quotas of control groups.
+/* CPU quotas and limits on memory of control groups.
  *
  * /proc/self/cgroup names the group of each hierarchy ("0::/a/b" in version 2, "4:cpu,cpuacct:/a/b"
  * in version 1), /proc/self/mountinfo where the hierarchies are mounted, and which part of them (a
  * container often sees its own group as the root). The quota is in cpu.max ("150000 100000" or
- * "max 100000") or in cpu.cfs_quota_us and cpu.cfs_period_us. A group's parents bind as well.
+ * "max 100000") or in cpu.cfs_quota_us and cpu.cfs_period_us; the limits are in memory.max and
+ * memory.high, or in memory.limit_in_bytes. A group's parents bind as well.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/cgroup.h"
@@ -50,12 +51,42 @@ static double folder_quota(const char *folder, bool version2)
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-/* Whether a list like "rw,cpu,cpuacct" has the item "cpu". */
-static bool lists_cpu(const char *list)
+static double smaller(double a, double b)
+{
+    if (a <= 0)
+        return b;
+    return b > 0 && b < a ? b : a;
+}
+
+/* The number in a file; 0: none. ("max" is no number.) */
+static double read_number(const char *folder, const char *name)
+{
+    char line[128];
+    return read_line(folder, name, line, sizeof line) ? strtod(line, NULL) : 0;
+}
+
+/* The limit on memory that one folder sets, in bytes; 0: none. Above memory.high a group is made so
+ * slow that it hardly goes on. Version 1 has a number near 2^63 for none. */
+static double folder_memory(const char *folder, bool version2)
+{
+    if (version2)
+        return smaller(read_number(folder, "memory.max"), read_number(folder, "memory.high"));
+    double limit = read_number(folder, "memory.limit_in_bytes");
+    return limit > 0 && limit < 0x1p60 ? limit : 0;
+}
+
+/* What a group limits, and the name of its controller in version 1. */
+struct limited {
+    const char *controller;
+    double (*of_folder)(const char *folder, bool version2); /* 0: no limit */
+};
+
+/* Whether a list like "rw,cpu,cpuacct" has the item. */
+static bool lists(const char *list, const char *item)
 {
     while (*list != '\0') {
         size_t length = strcspn(list, ",\n");
-        if (length == 3 && strncmp(list, "cpu", 3) == 0)
+        if (length == strlen(item) && strncmp(list, item, length) == 0)
             return true;
         list += length + (list[length] != '\0');
     }
@@ -63,7 +94,7 @@ static bool lists_cpu(const char *list)
 }
 
 /* Finds this process's group in the hierarchy; false: it is in none. */
-static bool find_group(const char *file, bool version2, char *group)
+static bool find_group(const char *file, const char *controller, bool version2, char *group)
 {
     FILE *stream = fopen(file, "re");
     if (stream == NULL)
@@ -79,7 +110,7 @@ static bool find_group(const char *file, bool version2, char *group)
         controllers++;
         path[strcspn(path, "\n")] = '\0';
         if (version2 ? *controllers == '\0' && strncmp(line, "0:", 2) == 0
-                     : lists_cpu(controllers)) {
+                     : lists(controllers, controller)) {
             memcpy(group, path, strlen(path) + 1);
             found = true;
         }
@@ -89,7 +120,8 @@ static bool find_group(const char *file, bool version2, char *group)
 }
 
 /* One line of mountinfo: "36 35 98:0 /root /mount/point options ... - type source options". */
-static bool parse_mount(char *line, bool version2, char **root, char **point)
+static bool parse_mount(char *line, const char *controller, bool version2, char **root,
+                        char **point)
 {
     char *separator = strstr(line, " - ");
     if (separator == NULL)
@@ -99,7 +131,7 @@ static bool parse_mount(char *line, bool version2, char **root, char **point)
     char *source = type != NULL ? strtok_r(NULL, " \n", &rest) : NULL;
     char *options = source != NULL ? strtok_r(NULL, " \n", &rest) : NULL;
     if (options == NULL || strcmp(type, version2 ? "cgroup2" : "cgroup") != 0 ||
-        (!version2 && !lists_cpu(options)))
+        (!version2 && !lists(options, controller)))
         return false;
     char *field = strtok_r(line, " ", &rest);
     for (int i = 0; i < 3 && field != NULL; i++)
@@ -124,50 +156,62 @@ static bool group_folder(const char *group, const char *root, const char *point,
     return length > 0 && length < PATH_SIZE;
 }
 
-static double smaller_quota(double a, double b)
+/* The smallest limit from `folder` up to its first `top` characters. */
+static double walk_up(char *folder, size_t top, const struct limited *limited, bool version2)
 {
-    if (a <= 0)
-        return b;
-    return b > 0 && b < a ? b : a;
-}
-
-/* The smallest quota from `folder` up to its first `top` characters. */
-static double walk_up(char *folder, size_t top, bool version2)
-{
-    double quota = 0;
+    double limit = 0;
     for (size_t length = strlen(folder); length >= top; length--) {
         if (folder[length] != '/' && folder[length] != '\0')
             continue;
         folder[length] = '\0';
-        quota = smaller_quota(quota, folder_quota(folder, version2));
+        limit = smaller(limit, limited->of_folder(folder, version2));
         if (length == 0)
             break;
     }
-    return quota;
+    return limit;
 }
 
-static double hierarchy_quota(const char *cgroup_file, const char *mountinfo_file, bool version2)
+static double hierarchy_limit(const char *cgroup_file, const char *mountinfo_file,
+                              const struct limited *limited, bool version2)
 {
     char group[PATH_SIZE], folder[PATH_SIZE], line[LINE_SIZE];
-    if (!find_group(cgroup_file, version2, group))
+    if (!find_group(cgroup_file, limited->controller, version2, group))
         return 0;
     FILE *stream = fopen(mountinfo_file, "re");
     if (stream == NULL)
         return 0;
-    double quota = 0;
+    double limit = 0;
     while (fgets(line, sizeof line, stream) != NULL) {
         char *root, *point;
         size_t top;
-        if (parse_mount(line, version2, &root, &point) &&
+        if (parse_mount(line, limited->controller, version2, &root, &point) &&
             group_folder(group, root, point, folder, &top))
-            quota = smaller_quota(quota, walk_up(folder, top, version2));
+            limit = smaller(limit, walk_up(folder, top, limited, version2));
     }
     fclose(stream);
-    return quota;
+    return limit;
+}
+
+static double find_limit(const char *cgroup_file, const char *mountinfo_file,
+                         const struct limited *limited)
+{
+    return smaller(hierarchy_limit(cgroup_file, mountinfo_file, limited, false),
+                   hierarchy_limit(cgroup_file, mountinfo_file, limited, true));
 }
 
 double ls_cgroup_quota(const char *cgroup_file, const char *mountinfo_file)
 {
-    return smaller_quota(hierarchy_quota(cgroup_file, mountinfo_file, false),
-                         hierarchy_quota(cgroup_file, mountinfo_file, true));
+    static const struct limited cores = {"cpu", folder_quota};
+    return find_limit(cgroup_file, mountinfo_file, &cores);
+}
+
+double ls_cgroup_memory(const char *cgroup_file, const char *mountinfo_file)
+{
+    static const struct limited memory = {"memory", folder_memory};
+    return find_limit(cgroup_file, mountinfo_file, &memory);
+}
+
+double ls_memory_limit(void)
+{
+    return ls_cgroup_memory("/proc/self/cgroup", "/proc/self/mountinfo");
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/memory.h"
 #include "ir/dtype.h"
 
@@ -50,7 +51,9 @@ static struct ls_cache *first;
 static size_t default_limit(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? (size_t)pages / 2 * (size_t)size : SIZE_MAX / 2;
+    double limit = ls_memory_limit();
+    size_t half = pages > 0 && size > 0 ? (size_t)pages / 2 * (size_t)size : SIZE_MAX / 2;
+    return limit > 0 && limit / 2 < (double)half ? (size_t)(limit / 2) : half;
 }
 
 /* Where a tensor begins whose type has elements of `size` bytes. */

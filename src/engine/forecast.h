@@ -27,6 +27,8 @@ struct ls_forecast {
     bool copies;              /* a snapshot is written from a copy, which is in `snapshot` */
     bool apart;               /* the device has memory of its own: the total is of that alone */
     size_t records;           /* there: of data sets that lie there */
+    size_t limit;             /* that plans were made for; 0: none */
+    bool contained;           /* it is that of the process's control group */
     size_t staging;           /* there: samples and figures of the micro-batches that run */
 };
 

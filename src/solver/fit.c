@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/cgroup.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "engine/audit.h"
@@ -19,6 +20,7 @@
 #include "engine/residents.h"
 #include "engine/sample_states.h"
 #include "solver/training_plan.h"
+#include "transport/comm.h"
 
 enum {
     ROUNDS = 5, /* of plans for less and less */
@@ -121,7 +123,7 @@ static int find_micro_batch(const struct ls_fit *fit, size_t memory, int64_t *fo
                             struct ls_error *error)
 {
     int64_t micro_batch = ls_batching_largest(&fit->nets[0]->batching);
-    for (*found = 0; micro_batch > 1;) {
+    for (*found = 0; micro_batch > 1 && fit->open != NULL;) {
         struct ls_forecast forecast;
         void *trial = NULL;
         struct ls_fit other;
@@ -160,6 +162,8 @@ static int does_not_fit(const struct ls_fit *fit, size_t memory, const struct ls
                         struct ls_error *error)
 {
     char alone[80] = "", hint[400];
+    const char *limit =
+        memory == fit->there ? "the memory limit of this container leaves it" : "the limit is";
     size_t bytes = ls_forecast_total(least), one = bytes;
     int64_t micro_batch = 0;
     if (fit->store.workers > 1) {
@@ -185,9 +189,9 @@ static int does_not_fit(const struct ls_fit *fit, size_t memory, const struct ls
                  "activations",
                  fewer, mebibytes(bytes - ls_forecast_activations(least)));
     return ls_fail(error, LOCKSTEP_RESOURCE, NULL, hint,
-                   "%s needs at least %.1f MiB%s with %d worker%s%s; the limit is %.1f MiB",
-                   fit->what, needed(bytes), least->apart ? " of the device's memory" : "",
-                   fit->store.workers, fit->store.workers > 1 ? "s" : "", alone, allowed(memory));
+                   "%s needs at least %.1f MiB%s with %d worker%s%s; %s %.1f MiB", fit->what,
+                   needed(bytes), least->apart ? " of the device's memory" : "", fit->store.workers,
+                   fit->store.workers > 1 ? "s" : "", alone, limit, allowed(memory));
 }
 
 /* A copy of what snapshots hold has what is left: nothing is computed again for its sake. */
@@ -203,17 +207,43 @@ static void add_copy(const struct ls_fit *fit, size_t memory, struct ls_forecast
         forecast->snapshot += copy;
 }
 
+size_t ls_fit_there(int processes)
+{
+    /* The pages of the program, its libraries and the kernel's tables are counted there, too: with
+     * less than this, they are read again and again. */
+    const double others = 10 << 20;
+    const double limit = ls_memory_limit() / processes;
+    if (limit <= 0 || limit >= 0x1p62)
+        return 0;
+    return limit > others + 1 ? (size_t)(limit - others) : 1;
+}
+
 /* A device with memory of its own has no more than is left there, whatever the limit is. */
 static int find_limit(const struct ls_fit *fit, size_t *memory, struct ls_error *error)
 {
     const struct ls_device *device = fit->count > 0 ? fit->nets[0]->options.device : NULL;
     size_t left = 0;
-    if (device == NULL || device->memory->left == NULL || *memory == LS_MEMORY_LEAST)
+    if (device == NULL || *memory == LS_MEMORY_LEAST)
         return 0;
-    LS_TRY(device->memory->left(&left, error));
+    if (device->memory->left != NULL)
+        LS_TRY(device->memory->left(&left, error));
+    else if (!device->memory->host_memory || fit->there == 0)
+        return 0;
+    else
+        left = fit->there;
     if (*memory == 0 || left < *memory)
         *memory = left > 0 ? left : 1;
     return 0;
+}
+
+/* What limit plans were made for: that of the container, where they would have been others without.
+ */
+static void note_limit(const struct ls_fit *fit, size_t asked, size_t memory, size_t wanted,
+                       struct ls_forecast *forecast)
+{
+    forecast->contained = !forecast->apart && fit->there > 0 && memory == fit->there &&
+                          memory != asked && wanted > memory;
+    forecast->limit = forecast->contained ? memory : asked == LS_MEMORY_LEAST ? 0 : asked;
 }
 
 /* Data sets lie in the device's memory where no plan must be smaller for it. */
@@ -234,9 +264,15 @@ static int choose_residents(const struct ls_fit *fit, size_t memory, struct ls_e
 int ls_fit(const struct ls_fit *fit, size_t memory, struct ls_forecast *forecast,
            struct ls_error *error)
 {
+    const size_t asked = memory;
     LS_TRY(find_limit(fit, &memory, error));
     LS_TRY(choose_residents(fit, memory, error));
+    LS_TRY(ls_fit_forecast(fit, forecast, error));
+    const size_t wanted = ls_forecast_total(forecast);
     LS_TRY(fit_into(fit, memory, forecast, error));
+    note_limit(fit, asked, memory, wanted, forecast);
+    if (asked == LS_MEMORY_LEAST && fit->there > 0 && !forecast->apart)
+        memory = fit->there;
     if (memory == 0 || ls_forecast_total(forecast) <= memory) {
         add_copy(fit, memory, forecast);
         return 0;
@@ -262,6 +298,7 @@ static int open_trial(void *user, int64_t micro_batch, void **trial, struct ls_f
     made->audited_part = trainer->audited_part;
     made->measures = trainer->measures;
     made->trace_bytes = trainer->trace_bytes;
+    made->elsewhere = trainer->elsewhere;
     int status = ls_fit_of_trainer(made, fit, error);
     if (status != 0)
         ls_training_plan_free(made);
@@ -295,6 +332,8 @@ int ls_fit_of_trainer(struct ls_trainer *trainer, struct ls_fit *fit, struct ls_
                            .audits = trainer->audited_part > 0,
                            .measures = trainer->measures,
                            .trace = trainer->trace_bytes,
+                           .there =
+                               trainer->elsewhere ? 0 : ls_fit_there(trainer->comm->machine_ranks),
                            .copies = ls_fit_takes_snapshots(trainer),
                            .open = open_trial,
                            .close = close_trial,

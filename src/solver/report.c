@@ -356,15 +356,16 @@ static void report_memory(struct ls_trainer *trainer)
     }
     char all[LS_UNITS_ROOM], most[LS_UNITS_ROOM];
     ls_format_size(all, (double)total);
-    ls_format_size(most, (double)trainer->memory);
-    if (trainer->memory == 0)
+    ls_format_size(most, (double)trainer->forecast.limit);
+    const char *whose = trainer->forecast.contained ? " that this container has for it" : "";
+    if (trainer->forecast.limit == 0)
         SAY("Memory: about %s in all ('lockstep plan' says for what)", all);
     else if (recomputations == 0)
-        SAY("Memory: about %s in all, of at most %s", all, most);
+        SAY("Memory: about %s in all, of at most %s%s", all, most, whose);
     else
-        SAY("Memory: about %s in all, of at most %s; %zu steps are recomputed in the backward "
+        SAY("Memory: about %s in all, of at most %s%s; %zu steps are recomputed in the backward "
             "pass, about %.1f %% more work",
-            all, most, recomputations, 100 * part);
+            all, most, whose, recomputations, 100 * part);
 }
 
 /* Which workers recompute audited micro-batches. */
@@ -503,7 +504,7 @@ static int report_facts(struct ls_trainer *trainer, int64_t end, struct ls_error
             (cost.forward_flops + cost.backward_data_flops + cost.backward_weights_flops) /
             (double)plan->graph->samples,
         .memory = ls_forecast_total(&trainer->forecast),
-        .memory_limit = trainer->memory,
+        .memory_limit = trainer->forecast.limit,
         .definition = definition.data != NULL ? definition.data : "",
         .net = net.data != NULL ? net.data : ""};
     for (size_t i = 0; i < trainer->parameters->count; i++) {

@@ -128,7 +128,8 @@ struct ls_trainer {
     int workers;
     int64_t micro_batch;              /* as the nets are asked for; 0: the rule */
     struct ls_net **nets;             /* all of them, made when they are fitted */
-    size_t memory;                    /* that it may take; 0: no limit */
+    size_t memory;                    /* that the caller lets it take; 0: no limit */
+    bool elsewhere;                   /* it is planned for other machines than this one */
     struct ls_forecast forecast;      /* what it takes */
     double audited_part;              /* of the micro-batches */
     bool measures;                    /* statistics of parameters */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cgroup.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "layers/source.h"
@@ -197,7 +198,8 @@ static double available_memory(void)
             kib = strtod(line + 13, NULL);
     if (file != NULL)
         fclose(file);
-    return kib * 1024;
+    double limit = ls_memory_limit();
+    return limit > 0 && (kib <= 0 || limit < kib * 1024) ? limit : kib * 1024;
 }
 
 /* A point that would drive the machine into its swap is not tried. */

@@ -61,6 +61,7 @@ struct ls_comm {
     struct ls_watchdog *watchdog;               /* this one (transport/watchdog.h) */
     _Atomic int common;     /* the status of a failure that all ranks have found; 0: none */
     _Atomic double lost_at; /* ls_detector_clock of the first ls_comm_lost; 0: none was called */
+    int machine_ranks;      /* on this machine, this one included */
     uint32_t requests;      /* bits of this rank's user, not handed in yet (ls_comm_request) */
     uint32_t agreed;        /* bits that any rank has handed in, the same on all */
     uint32_t rounds;        /* of the work queue that have begun (engine/work_queue.h) */

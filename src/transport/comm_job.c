@@ -29,7 +29,7 @@ static int comm_job_new(struct ls_transport *transport, struct ls_comm **out,
         return ls_fail_memory(error, "a job");
     comm->transport = transport;
     comm->rank = transport != NULL ? transport->rank : 0;
-    comm->size = (int)size;
+    comm->size = comm->machine_ranks = (int)size; /* until it is known where they are */
     comm->first = ls_alloc(size + 1, sizeof *comm->first);
     comm->bytes = ls_alloc(4 * size, sizeof *comm->bytes);
     comm->offset = comm->bytes != NULL ? comm->bytes + 2 * size : NULL;

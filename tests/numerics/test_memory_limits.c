@@ -206,6 +206,51 @@ static void more_memory_means_less_recomputation(void **state)
     assert_true(limited > 20);
 }
 
+/* What fits a training with a limit of the caller's, where so much memory is there at all. */
+static int fit_with(const struct lockstep_solver *solver, size_t memory, size_t there,
+                    struct ls_forecast *forecast, struct ls_error *error)
+{
+    struct ls_trainer *trainer;
+    struct ls_fit fit;
+    assert_int_equal(
+        ls_training_plan_create(solver->definition, ls_device_default(), 2, 0, &trainer, error), 0);
+    assert_int_equal(ls_fit_of_trainer(trainer, &fit, error), 0);
+    fit.there = there;
+    int status = ls_fit(&fit, memory, forecast, error);
+    ls_trainer_free(trainer);
+    return status;
+}
+
+static void what_a_container_has_is_a_limit(void **state)
+{
+    (void)state;
+    struct ls_forecast forecast;
+    struct ls_error *error = calloc(1, sizeof *error);
+    write_cifar(ls_test_path("cifar.bin"), 61);
+    struct lockstep_solver *solver = solver_of(&nets[2], "", "20");
+    double work;
+    const size_t most = fit_into(solver, 0, &work), least = fit_into(solver, 1, &work);
+    assert_true(least < most);
+    assert_int_equal(fit_with(solver, 0, 2 * most, &forecast, error), 0);
+    assert_true(forecast.limit == 0 && !forecast.contained); /* there is enough */
+    assert_int_equal(fit_with(solver, 3 * most, 2 * most, &forecast, error), 0);
+    assert_true(forecast.limit == 3 * most && !forecast.contained);
+    const size_t limit = (least + most) / 2;
+    assert_int_equal(fit_with(solver, 0, limit, &forecast, error), 0);
+    assert_true(forecast.limit == limit && forecast.contained);
+    assert_true(ls_forecast_total(&forecast) <= limit);
+    assert_int_equal(fit_with(solver, 3 * most, limit, &forecast, error), 0);
+    assert_true(forecast.limit == limit && forecast.contained);
+    assert_int_equal(fit_with(solver, limit, 2 * most, &forecast, error), 0);
+    assert_true(forecast.limit == limit && !forecast.contained);
+    assert_int_equal(fit_with(solver, 0, least / 2, &forecast, error), LOCKSTEP_RESOURCE);
+    assert_non_null(strstr(error->problems[0].message, "limit of this container leaves it"));
+    assert_int_equal(fit_with(solver, LS_MEMORY_LEAST, least / 2, &forecast, error),
+                     LOCKSTEP_RESOURCE);
+    lockstep_solver_free(solver);
+    free(error);
+}
+
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
 /* A test phase works in the memory that training has anyway. */
@@ -242,6 +287,7 @@ int main(void)
         cmocka_unit_test(memory_limits_change_no_bit_with_pictures_of_several_sizes),
         cmocka_unit_test(memory_limits_change_no_bit_of_random_nets),
         cmocka_unit_test(more_memory_means_less_recomputation),
+        cmocka_unit_test(what_a_container_has_is_a_limit),
         cmocka_unit_test(test_phases_need_no_more_memory_than_training)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* CPU quotas, on trees like those under /sys/fs/cgroup. SPDX-License-Identifier: BSD-2-Clause */
+/* CPU quotas and limits on memory, on trees like those under /sys/fs/cgroup.
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/cgroup.h"
 
 #include <stdio.h>
@@ -80,6 +81,39 @@ static void quotas_of_version_1_are_read(void **state)
     assert_true(quota("4:cpuset:/docker/abc\n", one) == 0);
 }
 
+static double memory(const char *groups, const char *mounts)
+{
+    (void)quota(groups, mounts); /* writes the files */
+    return ls_cgroup_memory(ls_test_path("cgroup"), ls_test_path("mountinfo"));
+}
+
+static void limits_on_memory_of_version_2_are_read(void **state)
+{
+    (void)state;
+    put("two/m/n/memory.max", "max\n");
+    put("two/m/n/memory.high", "max\n");
+    assert_true(memory("0::/m/n\n", two) == 0);
+    put("two/m/n/memory.max", "8388608\n");
+    assert_true(memory("0::/m/n\n", two) == 8388608);
+    put("two/m/n/memory.high", "4194304\n"); /* above this a group hardly goes on */
+    assert_true(memory("0::/m/n\n", two) == 4194304);
+    put("two/m/memory.max", "1048576\n"); /* a parent binds too */
+    assert_true(memory("0::/m/n\n", two) == 1048576);
+    put("two/memory.max", "65536\n");
+    assert_true(memory("0::/m/n\n", two) == 65536);
+    assert_int_equal(remove(ls_test_path("two/memory.max")), 0);
+}
+
+static void limits_on_memory_of_version_1_are_read(void **state)
+{
+    (void)state;
+    put("memory/docker/job/memory.limit_in_bytes", "9223372036854771712\n"); /* none */
+    assert_true(memory("5:memory:/docker/job\n0::/\n", one) == 0);
+    put("memory/docker/memory.limit_in_bytes", "41943040\n");
+    assert_true(memory("5:memory:/docker/job\n0::/\n", one) == 41943040);
+    assert_true(memory("5:cpuset:/docker/job\n0::/\n", one) == 0);
+}
+
 static void strange_files_are_no_quota(void **state)
 {
     (void)state;
@@ -106,6 +140,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quotas_of_version_2_are_read),
         cmocka_unit_test(quotas_of_version_1_are_read),
+        cmocka_unit_test(limits_on_memory_of_version_2_are_read),
+        cmocka_unit_test(limits_on_memory_of_version_1_are_read),
         cmocka_unit_test(strange_files_are_no_quota),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -413,7 +413,7 @@ static void test_other_commands_refuse_ranks(void **state)
     fake.ranks = 3;
     expect_usage(RUN("verify", "--solver", "s"),
                  "lockstep: verify: only train runs on several ranks, and the launcher has started "
-                 "3. hint: start it without mpirun or srun\n");
+                 "3. hint: start it without mpirun or srun, or set LOCKSTEP_MPI=none\n");
     fake.rank = 1;
     expect_usage(RUN("plan", "--solver", "s"), ""); /* rank 0 says it */
     assert_int_equal(RUN("help", "plan"), 0);
