@@ -90,35 +90,46 @@ static double count_others(const struct ls_taken *taken, const struct known *kno
            (taken->has_ignore && outside && drawn);
 }
 
+/* Random numbers that are not whole. */
+static int refuse_broken(const struct search *search, const struct known *known)
+{
+    const struct ls_taken *taken = &search->taken;
+    const struct ls_layer *layer = search->taker->layer;
+    const bool rows = taken->kind == LS_TAKEN_ROWS;
+    const char *what = rows ? "rows" : "classes";
+    char hint[200];
+    snprintf(hint, sizeof hint,
+             "data_filler { type: \"integer\" min: %" PRId64 " max: %" PRId64
+             " } draws %s (Caffe cuts off what is behind the point)",
+             taken->first, taken->first + taken->count - 1, what);
+    return ls_layer_fail(
+        layer, search->error, NULL, NULL,
+        layer->graph->dummy ? "nothing says what these dummy data are like: --input NAME=N,... of "
+                              "each top of their layer may"
+                            : hint,
+        "layer '%.100s' fills its %s with numbers that are not whole, which are "
+        "none of its %" PRId64 " %s",
+        known->maker->layer->name, rows ? "indices" : "labels", taken->count, what);
+}
+
 static int refuse(const struct search *search, const struct known *known)
 {
     const struct ls_taken *taken = &search->taken;
     const bool rows = taken->kind == LS_TAKEN_ROWS;
-    const char *what = rows ? "rows" : "classes";
-    const char *maker = known->maker->layer->name;
     const int64_t last = taken->first + taken->count - 1;
-    char hint[160];
-    if (known->broken) {
-        snprintf(hint, sizeof hint,
-                 "data_filler { type: \"integer\" min: %" PRId64 " max: %" PRId64
-                 " } draws %s (Caffe cuts off what is behind the point)",
-                 taken->first, last, what);
-        return ls_layer_fail(search->taker->layer, search->error, NULL, NULL, hint,
-                             "layer '%.100s' fills its %s with numbers that are not whole, which "
-                             "are none of its %" PRId64 " %s",
-                             maker, rows ? "indices" : "labels", taken->count, what);
-    }
+    char hint[160] = "";
+    if (known->broken)
+        return refuse_broken(search, known);
     if (known->drawn)
         snprintf(hint, sizeof hint, "draw them with min: %" PRId64 " max: %" PRId64, taken->first,
                  last);
     else if (rows)
         snprintf(hint, sizeof hint, "input_dim: %.0f, or shorter sequences", known->most + 1);
-    else
-        hint[0] = '\0';
     return ls_layer_fail(search->taker->layer, search->error, NULL, NULL, hint,
                          "it takes the numbers %.9g to %.9g, which layer '%.100s' makes, for %s, "
                          "and has %" PRId64 ", %" PRId64 " to %" PRId64,
-                         known->least, known->most, maker, what, taken->count, taken->first, last);
+                         known->least, known->most, known->maker->layer->name,
+                         rows ? "rows" : "classes", taken->count, taken->first, last);
 }
 
 /* Follows a value to what makes it. */

@@ -1,6 +1,8 @@
 /* See layers/recurrent.h. SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/recurrent.h"
 
+#include <stdio.h>
+
 #include "base/text.h"
 
 static const Lockstep__RecurrentParameter *param_of(const struct ls_layer *layer)
@@ -11,6 +13,21 @@ static const Lockstep__RecurrentParameter *param_of(const struct ls_layer *layer
 }
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
+
+/* Dummy data may have got the shape of cont wrong, which nothing else says. */
+static int fail_cont(const struct ls_layer *layer, struct ls_error *error)
+{
+    const struct ls_shape *cont = &layer->bottom[1]->shape;
+    char hint[200];
+    if (!layer->graph->dummy || cont->rank != 1)
+        return ls_layer_fail_shape(layer, error, 1, "be steps x sequences, as bottom 0");
+    snprintf(hint, sizeof hint,
+             "--input %.100s=%lld,N says its shape; likewise those of the layer's other tops",
+             layer->bottom[1]->name, (long long)cont->dim[0]);
+    return ls_layer_fail(layer, error, NULL, "bottom", hint,
+                         "its bottom '%.100s' must be steps x sequences, as bottom 0, but is %lld",
+                         layer->bottom[1]->name, (long long)cont->dim[0]);
+}
 
 /* Bottoms 0 and 1, x and cont. Where samples are not sequences, as records that are steps, cells
  * mix them. */
@@ -33,7 +50,7 @@ static int check_sequences(const struct ls_layer *layer, struct ls_error *error)
                              "the batch along axis 1; they lie along axis %d",
                              x->name, x->sample_axis);
     if (cont->rank != 2 || cont->dim[0] != x->shape.dim[0] || cont->dim[1] != x->shape.dim[1])
-        return ls_layer_fail_shape(layer, error, 1, "be steps x sequences, as bottom 0");
+        return fail_cont(layer, error);
     return mixes ? 0 : ls_layer_check_alike(layer, error, 1);
 }
 

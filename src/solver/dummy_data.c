@@ -37,7 +37,8 @@ struct dummy {
     struct ls_arena *arena;
     struct ls_dummy_input *inputs;
     size_t input_count;
-    int64_t batch; /* what --input says about it; 0: nothing */
+    int64_t batch;    /* what --input says about it; 0: nothing */
+    int64_t replaces; /* the batch that the definition says in its place; 0: nothing */
     struct ls_dummy_label *labels;
     size_t label_count;
     bool *replaced;          /* by layer */
@@ -114,13 +115,29 @@ static bool is_wanted(struct dummy *dummy, size_t index)
 
 /* ---- Shapes ---------------------------------------------------------------------------------- */
 
+/* The batch of a layer: what --input says of one of its tops, or of the batch that the definition
+ * gives it, too; layers of another batch, as that of steps beside that of pictures, keep theirs. */
+static int64_t batch_of_layer(const struct dummy *dummy, size_t index,
+                              const struct ls_dummy_picture *picture)
+{
+    const Lockstep__LayerParameter *layer = dummy->definition->net->layer[index];
+    for (size_t t = 0; t < layer->n_top; t++) {
+        const struct ls_dummy_input *input = find_input(dummy, layer->top[t]);
+        if (input != NULL)
+            return input->shape.dim[0];
+    }
+    const bool other =
+        dummy->replaces > 0 && picture->batch > 0 && picture->batch != dummy->replaces;
+    return dummy->batch > 0 && !other ? dummy->batch : picture->batch;
+}
+
 /* The shape of a top that is no label. */
 static struct ls_shape picture_shape(struct dummy *dummy, size_t index,
                                      const struct ls_dummy_picture *picture)
 {
     dummy->assumed[index] = picture->height == 0;
     return (struct ls_shape){4,
-                             {dummy->batch > 0 ? dummy->batch : picture->batch,
+                             {batch_of_layer(dummy, index, picture),
                               picture->channels > 0 ? picture->channels : channels[0],
                               picture->height > 0 ? picture->height : sizes[0].height,
                               picture->width > 0 ? picture->width : sizes[0].width}};
@@ -146,7 +163,7 @@ static bool set_top(struct dummy *dummy, size_t index, size_t top,
     const Lockstep__LayerParameter *layer = dummy->definition->net->layer[index];
     const char *name = layer->top[top];
     struct ls_dummy_input *input = find_input(dummy, name);
-    const int64_t batch = dummy->batch > 0 ? dummy->batch : picture->batch;
+    const int64_t batch = batch_of_layer(dummy, index, picture);
     struct ls_shape shape = ls_dummy_known_shape(layer, top, batch);
     if (input != NULL) {
         shape = input->shape;
@@ -279,6 +296,23 @@ static void fit(struct dummy *dummy, int64_t batch)
         apply_guess(dummy, 0);
 }
 
+/* Labels of which all is known; others may be compared with what the net computes of them, and are
+ * looked at once more. */
+static int settle(struct dummy *dummy, int64_t batch)
+{
+    bool any = false;
+    for (size_t i = 0; i < dummy->label_count; i++) {
+        struct ls_dummy_label *label = &dummy->labels[i];
+        if (label->classes == 0 || label->shape.rank == 0 || label->boxes)
+            continue;
+        LS_TRY(set_label(dummy, label, batch));
+        label->settled = any = true;
+    }
+    if (any)
+        ls_dummy_find_labels(dummy->definition, batch, dummy->labels, dummy->label_count);
+    return 0;
+}
+
 static int64_t batch_of(const Lockstep__LayerParameter *layer)
 {
     const Lockstep__BlobShape *first = layer->dummy_data_param->shape[0];
@@ -292,6 +326,7 @@ static int set_labels(struct dummy *dummy)
     for (size_t i = 0; i < net->n_layer && !fitted; i++)
         if (dummy->replaced[i] && net->layer[i]->n_top > 0) {
             fit(dummy, batch_of(net->layer[i]));
+            LS_TRY(settle(dummy, batch_of(net->layer[i])));
             fitted = true;
         }
     for (size_t i = 0; i < dummy->label_count; i++)
@@ -314,6 +349,28 @@ static void tell_top(struct ls_text *text, const Lockstep__LayerParameter *layer
                        (double)param->data_filler[top]->max);
 }
 
+/* Markers and indices whose shape nothing says. */
+static bool is_unknown(const struct ls_dummy_label *label, size_t index)
+{
+    return label->layer == index && label->shape.rank == 0 && label->classes > 0;
+}
+
+static void tell_unknown(const struct dummy *dummy, size_t index, struct ls_text *text)
+{
+    const char *first = NULL;
+    for (size_t i = 0; i < dummy->label_count; i++) {
+        const struct ls_dummy_label *label = &dummy->labels[i];
+        if (!is_unknown(label, index))
+            continue;
+        ls_text_format(text, "%s%s", first != NULL ? ", " : "; nothing says the shape of ",
+                       label->name);
+        first = first != NULL ? first : label->name;
+    }
+    if (first != NULL)
+        ls_text_format(text, ": --input %s=%" PRId64 ",... does", first,
+                       batch_of(dummy->definition->net->layer[index]));
+}
+
 static int tell(const struct dummy *dummy, size_t index)
 {
     const Lockstep__NetParameter *net = dummy->definition->net;
@@ -330,6 +387,7 @@ static int tell(const struct dummy *dummy, size_t index)
                        "; the size is assumed, as the definition does not say it: --input "
                        "%s=N,C,H,W does",
                        layer->top[0]);
+    tell_unknown(dummy, index, &text);
     const bool failed = text.failed;
     if (!failed && dummy->options->tell != NULL)
         dummy->options->tell(dummy->options->user, text.data);
@@ -382,15 +440,24 @@ static int tell_averages(const struct dummy *dummy)
     return failed ? ls_fail_memory(dummy->error, "dummy data") : 0;
 }
 
+/* The first shape that is given says what the batch is, and the definition what it was. */
+static void take_batch(struct dummy *dummy, const Lockstep__LayerParameter *layer,
+                       const struct ls_dummy_input *input)
+{
+    const struct ls_shape shape = ls_dummy_input_shape(layer, 0);
+    dummy->batch = input->shape.dim[0];
+    dummy->replaces = shape.rank > 0 ? shape.dim[0] : ls_dummy_describe(layer).batch;
+}
+
 static int replace_all(struct dummy *dummy)
 {
     const Lockstep__NetParameter *net = dummy->definition->net;
     bool replaced = false;
-    for (size_t i = 0; i < net->n_layer; i++) /* the first shape says what the batch is */
+    for (size_t i = 0; i < net->n_layer; i++)
         for (size_t t = 0; t < net->layer[i]->n_top && dummy->batch == 0; t++) {
             const struct ls_dummy_input *input = find_input(dummy, net->layer[i]->top[t]);
             if (input != NULL && net->layer[i]->n_bottom == 0)
-                dummy->batch = input->shape.dim[0];
+                take_batch(dummy, net->layer[i], input);
         }
     for (size_t i = 0; i < net->n_layer; i++) {
         if (is_wanted(dummy, i))

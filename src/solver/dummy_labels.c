@@ -23,6 +23,7 @@ enum use {
     USE_FLAG,    /* 0 or 1 for each sample */
     USE_MARKER,  /* 0 or 1, of the shape that it has */
     USE_INDEX,   /* an index into a table */
+    USE_PLACE,   /* places of which 0 is always one: pictures and corners, indices */
     USE_BOXES    /* rows of true boxes */
 };
 
@@ -47,6 +48,10 @@ static const struct {
     {"GRU", 1, USE_MARKER},
     {"Embed", 0, USE_INDEX},
     {"Positions", 0, USE_INDEX},
+    {"ROIPooling", 1, USE_PLACE},
+    {"PSROIPooling", 1, USE_PLACE},
+    {"BatchReindex", 1, USE_PLACE},
+    {"Gather", 1, USE_PLACE},
     {"MultiBoxLoss", 3, USE_BOXES},
     {"DetectionEvaluate", 1, USE_BOXES},
     {"RegionLoss", 1, USE_BOXES},
@@ -130,7 +135,7 @@ bool ls_dummy_is_label(const Lockstep__NetParameter *net, size_t layer, const ch
 static bool find_shape(const struct follower *follower, const char *name, struct ls_shape *shape)
 {
     const struct ls_value *value = NULL;
-    for (size_t i = 0; i < follower->graph->layer_count; i++) {
+    for (size_t i = 0; follower->graph != NULL && i < follower->graph->layer_count; i++) {
         const struct ls_layer *layer = follower->graph->layers[i];
         for (int t = 0; t < layer->tops; t++)
             if (layer->top[t] != NULL && strcmp(ls_layer_top_name(layer, t), name) == 0)
@@ -216,6 +221,8 @@ static void describe(struct follower *follower, const Lockstep__LayerParameter *
     struct ls_shape compared = {0};
     if (use == USE_INDEX && layer->embed_param != NULL && layer->embed_param->input_dim > 0)
         label->classes = layer->embed_param->input_dim;
+    if (use == USE_PLACE)
+        label->classes = 1;
     if (use == USE_FLAG || use == USE_MARKER || use == USE_BINARY)
         label->classes = 2;
     if (slice != NULL && label->shape.rank == 0)
@@ -246,7 +253,8 @@ static size_t leave_out(const Lockstep__NetParameter *net, const struct ls_dummy
     size_t kept = 0, ignored;
     bool full = true;
     for (size_t i = 0; i < count; i++)
-        full = ls_names_set(&names, labels[i].name, i) && full;
+        if (!labels[i].settled)
+            full = ls_names_set(&names, labels[i].name, i) && full;
     for (size_t i = 0; i < net->n_layer && full; i++) {
         Lockstep__LayerParameter *layer = net->layer[i];
         bool depends = false;
@@ -261,15 +269,17 @@ static size_t leave_out(const Lockstep__NetParameter *net, const struct ls_dummy
     return full ? kept : 0;
 }
 
-/* The graph of one sample of a net. What is wrong with it is said when the net is opened. */
+/* The graph of one sample of a net, or of a whole batch, which layers may mix. What is wrong with
+ * it is said when the net is opened. */
 static struct ls_graph *build(const struct ls_net_definition *definition,
-                              struct ls_parameter_set *parameters, int64_t batch)
+                              struct ls_parameter_set *parameters, int64_t batch, bool whole)
 {
     struct ls_graph *graph = NULL;
     const struct ls_source_shapes sources = {.batch = batch};
     const struct ls_graph_options options = {.net = definition,
                                              .phase = (int)definition->net->state->phase,
-                                             .samples = 1,
+                                             .samples = whole ? batch : 1,
+                                             .whole = whole,
                                              .update_samples = batch,
                                              .seed = 1,
                                              .parameters = parameters,
@@ -289,9 +299,13 @@ bool ls_dummy_find_labels(const struct ls_net_definition *definition, int64_t ba
     if (less.layer != NULL && parameters != NULL) {
         less.n_layer = leave_out(net, labels, count, less.layer);
         rest.net = &less;
-        graph = build(&rest, parameters, batch);
+        graph = build(&rest, parameters, batch, false);
+        if (graph == NULL)
+            graph = build(&rest, parameters, batch, true);
     }
-    for (size_t i = 0; i < count && graph != NULL; i++) {
+    for (size_t i = 0; i < count; i++) { /* without a graph there are classes, but no shapes */
+        if (labels[i].settled)
+            continue;
         struct follower follower = {
             .net = net, .visit = describe, .label = &labels[i], .graph = graph, .batch = batch};
         follow(&follower, labels[i].layer, labels[i].name, NULL, 0);

@@ -72,6 +72,21 @@ static void describe_transform(const Lockstep__TransformationParameter *transfor
     picture->high = (centred ? 128.0 : 256.0) * (double)transform->scale;
 }
 
+/* Sizes that follow from the kind of the source. */
+static void describe_kind(const Lockstep__DataParameter *data, struct ls_dummy_picture *picture)
+{
+    static const Lockstep__SyntheticParameter defaults = LOCKSTEP__SYNTHETIC_PARAMETER__INIT;
+    const Lockstep__SyntheticParameter *synthetic =
+        data->synthetic_param != NULL ? data->synthetic_param : &defaults;
+    if (data->backend == LOCKSTEP__DATA_PARAMETER__DB__CIFAR) {
+        picture->channels = 3;
+        set_size(picture, 32, 32);
+    } else if (data->backend == LOCKSTEP__DATA_PARAMETER__DB__SYNTHETIC) {
+        picture->channels = synthetic->channels;
+        set_size(picture, synthetic->height, synthetic->width);
+    }
+}
+
 struct ls_dummy_picture ls_dummy_describe(const Lockstep__LayerParameter *layer)
 {
     struct ls_dummy_picture picture = {.high = 256};
@@ -82,6 +97,7 @@ struct ls_dummy_picture ls_dummy_describe(const Lockstep__LayerParameter *layer)
     }
     if (layer->data_param != NULL) {
         picture.batch = layer->data_param->batch_size;
+        describe_kind(layer->data_param, &picture);
         if (!layer->data_param->is_color)
             picture.channels = 1;
         set_size(&picture, layer->data_param->new_height, layer->data_param->new_width);

@@ -74,6 +74,59 @@ says 0 "tokens 3 x 8 (whole numbers from 0 to 8), target 3 x 8 (whole numbers fr
     plan --model text.prototxt
 exact text
 
+# Indices and targets whose shapes the caller says, regions of pictures, tops of another batch.
+cat >indices.prototxt <<'TEXT'
+layer { name: "data" type: "HDF5Data" top: "words" top: "next" top: "other"
+  hdf5_data_param { source: "nowhere.txt" batch_size: 4 } }
+layer { name: "table" type: "Embed" bottom: "words" top: "e"
+  embed_param { input_dim: 9 num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "score" type: "InnerProduct" bottom: "e" top: "score"
+  inner_product_param { num_output: 7 axis: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "next" top: "loss"
+  softmax_param { axis: 2 } }
+layer { name: "rest" type: "Silence" bottom: "other" }
+TEXT
+says 0 "words 4 x 3 (whole numbers from 0 to 8), next 4 x 3 (whole numbers from 0 to 6)" \
+    plan --model indices.prototxt --input words=4,3 --input next=4,3
+says 3 "nothing says the shape of words: --input words=4,... does" plan --model indices.prototxt
+cat >regions.prototxt <<'TEXT'
+layer { name: "data" type: "Input" top: "data" top: "rois"
+  input_param { shape { dim: [1, 3, 16, 16] } shape { dim: [4, 5] } } }
+layer { name: "roi" type: "ROIPooling" bottom: "data" bottom: "rois" top: "roi"
+  roi_pooling_param { pooled_h: 2 pooled_w: 2 } }
+layer { name: "ip" type: "InnerProduct" bottom: "roi" top: "ip"
+  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "Reduction" bottom: "ip" top: "loss" loss_weight: 1 }
+TEXT
+solver regions
+says 0 "Optimization Done." train --solver regions_solver.prototxt --dummy-data
+cat >captions.prototxt <<'TEXT'
+layer { name: "pictures" type: "ImageData" top: "data" top: "label" transform_param { crop_size: 8 }
+  image_data_param { source: "nowhere.txt" batch_size: 10 } }
+layer { name: "rest" type: "Silence" bottom: "label" }
+layer { name: "texts" type: "HDF5Data" top: "cont" top: "words" top: "next"
+  hdf5_data_param { source: "nowhere.txt" batch_size: 5 } }
+layer { name: "table" type: "Embed" bottom: "words" top: "e"
+  embed_param { input_dim: 9 num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "picture" type: "InnerProduct" bottom: "data" top: "picture"
+  inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "lstm" type: "LSTM" bottom: "e" bottom: "cont" bottom: "picture" top: "h"
+  recurrent_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "score" type: "InnerProduct" bottom: "h" top: "score"
+  inner_product_param { num_output: 7 axis: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "next" top: "loss"
+  softmax_param { axis: 2 } }
+TEXT
+says 3 "hint: --input cont=5,N says its shape" plan --model captions.prototxt
+says 0 "next 5 x 10 (whole numbers from 0 to 6)" plan --model captions.prototxt \
+    --input cont=5,10 --input words=5,10 --input next=5,10
+grep -q "data 10 x 3 x 8 x 8" log || fail "the batch of pictures is changed"
+
+# Sources whose pictures have one size.
+sed "s/source: \"nowhere_lmdb\" backend: LMDB/source: 'nowhere' backend: CIFAR/
+    s/crop_size: 12 mean_value.*mirror/mirror/" classes.prototxt >kind.prototxt
+says 0 "data 10 x 3 x 32 x 32, label 10" plan --model kind.prototxt
+
 # A net that normalises by saved averages can be tried without any.
 cat >averages.prototxt <<'TEXT'
 layer { name: "data" type: "Data" top: "data" top: "label"
