@@ -12,6 +12,7 @@
 #    ls_dtype_size); an array of the host's own is sized by its element, `n * sizeof *array`.
 #  * The words that docs/glossary.md has given up do not come back: not in src/ and include/, nor in tests,
 #    benchmarks, examples and the Python package.
+#  * Nor do the phrases that readers stumble over come back: in documents, help texts and messages.
 #  * What trainings write (weights, states, logs, pages) is committed below tests/ alone, where a test
 #    reads it.
 # SPDX-License-Identifier: BSD-2-Clause
@@ -72,10 +73,22 @@ found=$(
         sed -E 's/^([^:]+:[0-9]+):.*/\1: sizeof(float): an element is as large as its type says/' || true
     # ---- Words ----
     words='travels?|couriers?|parcels?|peers|tickets?|gauged?|stopwatch|feeds?|nobody|whoever|somebody|everybody'
+    words_of_prose='\b([Nn]obody|[Ww]hoever|[Ss]omebody|[Ee]verybody)\b'
     grep -rniwE "$words" src include tests bench examples python \
         --include='*.[ch]' --include='*.sh' --include='*.py' |
         grep -vE '^(src/observe/metrics.c|tests/unit/observe/test_metrics.c):.*gauge' | # a type of Prometheus
         sed -E 's/^([^:]+:[0-9]+):.*/\1: a word that docs\/glossary.md has given up/' || true
+    # ---- Phrases ----
+    # In README.md, docs/, help texts and messages; the glossary says what to write instead.
+    phrases='\b(is|are|was|were|be|been|being) told\b|what is lost|under way, or broken|of no kind that|which is no number'
+    phrases="$phrases|rather what is|tops of [0-9%]|numbers each\\)|so that they keep|anew over|what the others say|\\bdeals?\\b"
+    phrases="$phrases|least[, ]+(and )?largest|largest[, ]+(and )?least|is a figure\\b"
+    opening='Of [^,.|"]{1,60}, '
+    {
+        grep -nE "$phrases|$words_of_prose|(^|[.:] |\* |\| )$opening" README.md docs/*.md | grep -v '^docs/glossary.md:' || true
+        grep -rnE "\"([^\"]*($phrases|$words_of_prose|[.:] $opening)|$opening)" src include --include='*.[ch]' || true
+        grep -rnE "$phrases|[.:] $opening" python/lockstep --include='*.py' || true
+    } | sed -E 's/^([^:]+:[0-9]+):.*/\1: a phrase that docs\/glossary.md has given up/'
     # ---- What trainings write ----
     { ! command -v git >/dev/null || git ls-files 2>/dev/null || true; } | # a copy may have no git
         grep -E '\.(safetensors|solverstate|caffemodel|jsonl|html|onnx)$' | grep -v '^tests/' |

@@ -76,9 +76,9 @@ struct lockstep_show_options {
 };
 LOCKSTEP_API void lockstep_show_options_init(struct lockstep_show_options *options);
 /* Tells what is in a file, which it knows by its content: snapshots and other files of weights,
- * solver states, databases, pictures, arrays, token ids, tokenizers, mean files, definitions. Of a
- * training's log only the kind ("log") is told: lockstep_log_read reads it. Files that are damaged
- * fail, after what could be read was told; so do those of no known kind (LOCKSTEP_USAGE). */
+ * solver states, databases, pictures, arrays, token ids, tokenizers, mean files, definitions. A
+ * training's log has its kind ("log") alone: lockstep_log_read reads it. Files that are damaged
+ * fail behind what could be read; so do those of no known kind (LOCKSTEP_USAGE). */
 LOCKSTEP_API int lockstep_show(const char *path, const struct lockstep_show_options *options,
                                struct lockstep_error *error);
 

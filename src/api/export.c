@@ -97,7 +97,7 @@ static int find_outputs(struct export *export, struct ls_error *error)
         return 0;
     return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
                    "name a blob: --blob; or use the deploy form of the net",
-                   "the net ends with figures alone, and so has no output");
+                   "the net ends with losses and metrics alone, and so has no output");
 }
 
 /* ---- What is said of the model --------------------------------------------------------------- */

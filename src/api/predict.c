@@ -227,7 +227,7 @@ int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *err
     model->output_size = output != NULL ? (size_t)ls_shape_size(&output->shape) : 0;
     if (model->blob != NULL && output == NULL && !is_given(model, model->blob))
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
-                       "losses and accuracies are figures of a test ('lockstep test')",
+                       "losses and accuracies are results of a test ('lockstep test')",
                        "blob '%.200s' does not belong to samples", model->blob);
     return model->net->dataset_count > 0
                ? ls_reader_open(model->net->datasets[0], &model->reader, error)

@@ -25,8 +25,8 @@ const struct ls_cli_command ls_cli_command_diff = {
     .name = "diff",
     .summary = "says what differs between two files of weights, or two definitions",
     .notes =
-        "FIRST and SECOND are weights (snapshots, safetensors, caffemodels), nets or solvers. Of\n"
-        "fields the places are told. The exit code is 0 where all tensors or all fields are the\n"
+        "FIRST and SECOND are weights (snapshots, safetensors, caffemodels), nets or solvers.\n"
+        "Places of fields are shown. The exit code is 0 where all tensors or all fields are the\n"
         "same (notes of a snapshot, and its definition, may differ), else 8.",
     .usage = "FIRST SECOND",
     .options = options,

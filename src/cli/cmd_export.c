@@ -113,7 +113,7 @@ static const struct ls_cli_option options[] = {
                "samples of a run of the model, or dynamic: any number (the default)"),
     LS_CLI_ROW(LS_CLI_FLAG, "with-preprocessing", NULL, struct values, preprocessing, 0,
                "mean and scale of the pictures are part of the model, which takes\n"
-               "pixels then; else they are told in its metadata"),
+               "pixels then; else its metadata have them"),
     LS_CLI_ROW(LS_CLI_FLAG, "external", NULL, struct values, external, 0,
                "the weights in a file beside it, FILE.data; larger models than 2 GiB\n"
                "have them there anyway"),

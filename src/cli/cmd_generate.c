@@ -406,7 +406,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_INTEGER, "length", "N", struct values, length, 0,
                "write so many tokens; default: 200"),
     LS_CLI_ROW(LS_CLI_TEXT, "temperature", "T", struct values, temperature, 0,
-               "less than 1: rather what is probable; more: rather not; default: 1"),
+               "below 1: more probable tokens; above 1: more varied ones; default: 1"),
     LS_CLI_ROW(LS_CLI_INTEGER, "top-k", "K", struct values, top_k, 1,
                "choose from the K most probable tokens; default: from all"),
     LS_CLI_ROW(LS_CLI_TEXT, "top-p", "P", struct values, top_p, 0,

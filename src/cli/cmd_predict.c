@@ -115,16 +115,17 @@ static int predict_samples(struct session *session)
     return result;
 }
 
-/* What is told is a class for each picture. */
+/* predict names a class for each picture. */
 static int refuse_maps(const struct lockstep_model *model)
 {
     size_t size = lockstep_model_output_size(model);
     size_t positions = lockstep_model_output_positions(model);
-    return ls_cli_error(LOCKSTEP_DEFINITION,
-                        "predict tells the class of a picture, but this net classifies each of %zu "
-                        "positions (%zu numbers each). hint: 'lockstep test' measures such a net; "
-                        "lockstep_model_predict gives a program its maps",
-                        positions, size / positions);
+    return ls_cli_error(
+        LOCKSTEP_DEFINITION,
+        "predict tells the class of a picture, but this net classifies each of %zu "
+        "positions (%zu scores per position). hint: 'lockstep test' measures such a net; "
+        "lockstep_model_predict gives a program its maps",
+        positions, size / positions);
 }
 
 static int predict(struct session *session, FILE *out, enum ls_cli_format format,
@@ -143,7 +144,7 @@ static int predict(struct session *session, FILE *out, enum ls_cli_format format
     if (size == 0 || session->output == NULL)
         return ls_cli_error(size == 0 ? LOCKSTEP_DEFINITION : LOCKSTEP_RESOURCE,
                             size == 0
-                                ? "predict: the net ends with losses and figures alone. hint: "
+                                ? "predict: the net ends with losses and metrics alone. hint: "
                                   "'lockstep test' measures it, 'lockstep generate' writes "
                                   "texts; a deploy form, without the loss, predicts"
                                 : "out of memory");
@@ -263,16 +264,16 @@ static void defaults(void *data)
     values->top = 5;
 }
 
-/* How both commands tell predictions. */
+/* How both commands write predictions. */
 #define OUTPUT_OPTIONS                                                                             \
     LS_CLI_ROW(LS_CLI_INTEGER, "top", "K", struct values, top, 1,                                  \
-               "tell the K best classes; default: 5"),                                             \
+               "show the K best classes; default: 5"),                                             \
         LS_CLI_CHOICE("format", "KIND", struct values, format, "text json jsonl csv",              \
                       "text, json, jsonl (an object a line) or csv; default: text"),               \
         LS_CLI_ROW(LS_CLI_TEXT, "output-file", "FILE", struct values, output_file, 0,              \
                    "write the predictions there; default: to the standard output"),                \
         LS_CLI_ROW(LS_CLI_FLAG, "skip-damaged", NULL, struct values, skip_damaged, 0,              \
-                   "an input that cannot be read is told, and is no failure")
+                   "report inputs that cannot be read, without failing")
 
 static const struct ls_cli_option options[] = {
     LS_CLI_MODEL_OPTIONS(struct values, model),

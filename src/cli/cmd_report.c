@@ -195,8 +195,8 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_INTEGER, "worst", "N", struct values, worst, 0,
                "with --model: show so many of the worst samples; default: 24"),
     LS_CLI_ROW(LS_CLI_TEXT, "score", "F", struct values, score, 0,
-               "with --model, of a net that finds boxes: show those with this score at\n"
-               "least; default: 0.5"),
+               "with --model, of a net that finds boxes: show those with at least this\n"
+               "score; default: 0.5"),
     LS_CLI_ROW(LS_CLI_TEXT, "times", "FILE", struct values, times, 0,
                "what 'lockstep time --json' wrote: the time of each layer"),
     {.name = NULL}};
@@ -206,7 +206,7 @@ const struct ls_cli_command ls_cli_command_report = {
     .summary = "makes a page in HTML of the logs of trainings: curves, facts, the net",
     .notes =
         "LOG is what 'lockstep train --log-json LOG' writes; several logs are drawn on top of\n"
-        "each other, and of two it is told where they part. The page is one file that\n"
+        "each other; a page of two says where they part. The page is one file that\n"
         "browsers show without a network. With --model it shows how the net does, class by\n"
         "class or box by box, with the weights that the first log names (the best before the\n"
         "last snapshot), or those of --weights; '--weights none' leaves that out.",

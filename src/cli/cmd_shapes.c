@@ -40,7 +40,7 @@ static void put_layer(const struct lockstep_net_layer *layer)
         ls_cli_put_name(layer->tops[i].name, TOP);
         ls_cli_format_shape(&layer->tops[i], text);
         if (i > 0 || layer->parameter_count == 0)
-            puts(text[0] != '\0' ? text : "a figure");
+            puts(text[0] != '\0' ? text : "scalar");
         else
             printf("%-*s ", SHAPE, text);
     }

@@ -57,7 +57,7 @@ static void say_ended(struct ls_sweep *sweep, const struct ls_sweep_run *run)
         ls_sweep_say(sweep, false, "%s %s: %s = %.6g after %" PRId64 " updates (%s)", before,
                      run->label, sweep->metric, value, run->target, taken);
     else
-        ls_sweep_say(sweep, false, "%s %s: no figure after %" PRId64 " updates", before, run->label,
+        ls_sweep_say(sweep, false, "%s %s: no value after %" PRId64 " updates", before, run->label,
                      run->target);
 }
 
@@ -364,7 +364,7 @@ static const struct ls_cli_option options[] = {
                "that of the last update. Default: the first accuracy of a test, or its\n"
                "first output, or the loss"),
     LS_CLI_CHOICE("best", "HOW", struct ls_sweep_values, best, "max min",
-                  "whether a large figure is good ('max') or a small one ('min'); default:\n"
+                  "whether larger values are better ('max') or smaller ones ('min'); default:\n"
                   "'min' of what is called a loss or an error"),
     LS_CLI_ROW(LS_CLI_TEXT, "output", "DIR", struct ls_sweep_values, output, 0,
                "where the runs, sweep.json and report.html go (also -o); default: sweep.\n"
@@ -382,10 +382,10 @@ const struct ls_cli_command ls_cli_command_sweep = {
     .name = "sweep",
     .summary = "trains with several values of fields, and tells which are best",
     .usage = "--solver FILE --set FIELD=VALUES... [OPTIONS]",
-    .notes =
-        "Each run has the bits of 'lockstep train' with its values. A run that fails is told and\n"
-        "comes last. A sweep that was stopped goes on by the same command: what is finished is\n"
-        "not trained again.",
+    .notes = "Each run has the bits of 'lockstep train' with its values. A run that fails is\n"
+             "reported and comes last. A sweep that was stopped goes on by the same command: what "
+             "is finished is\n"
+             "not trained again.",
     .options = options,
     .example = "lockstep sweep --solver lenet_solver.prototxt --set base_lr=0.1,0.05,0.01 \\\n"
                "    --set batch=32,64\n"

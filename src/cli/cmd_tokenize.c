@@ -59,7 +59,7 @@ static int run(const void *data)
         return ls_cli_usage_error("tokenize: --tokenizer PATH is missing");
     if (values->output == NULL && values->bytes == NULL && !values->decode && !values->count)
         return ls_cli_usage_error("tokenize: nothing is to be written. hint: give --output FILE, "
-                                  "--bytes FILE, or --count for the figures alone");
+                                  "--bytes FILE, or --count for the counts alone");
     struct lockstep_tokenize_options options;
     struct lockstep_tokenize_counts counts;
     struct ls_monitor monitor;
@@ -125,7 +125,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "bytes", "FILE", struct values, bytes, 0,
                "a .npy file of how many bytes each id stands for (tokens_param.bytes_file)"),
     LS_CLI_ROW(LS_CLI_FLAG, "count", NULL, struct values, count, 0,
-               "figures alone: nothing need be written"),
+               "the counts alone: nothing need be written"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_tokenize = {

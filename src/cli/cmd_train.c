@@ -433,8 +433,8 @@ static const struct ls_cli_option options[] = {
                "among several ranks: end when one of them sends nothing for so long, or\n"
                "the others wait so long for it; 0: never; default: 300"),
     LS_CLI_CHOICE("balance", "HOW", struct values, balance, "static dynamic",
-                  "among several ranks: 'static' deals work by numbers of workers,\n"
-                  "'dynamic' to free ranks. The result does not depend on it"),
+                  "among several ranks: 'static' gives each a share by its workers,\n"
+                  "'dynamic' gives work to free ranks. The result does not depend on it"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_train = {

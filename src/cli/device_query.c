@@ -33,7 +33,7 @@ static void put_card(void (*put)(void *user, const char *line), void *user, size
     LINE("Compute capability:            %d.%d", card->major, card->minor);
     LINE("Memory:                        %.1f GiB", (double)card->memory / 1073741824);
     LINE("Multiprocessors:               %d", card->multiprocessors);
-    LINE("Lockstep's code runs on it:    %s", card->runs ? "yes" : "no: 8.0 is the least");
+    LINE("Lockstep's code runs on it:    %s", card->runs ? "yes" : "no: it needs 8.0 or more");
 #undef LINE
 }
 

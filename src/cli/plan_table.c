@@ -331,10 +331,10 @@ static void put_memory(const struct lockstep_plan *plan)
     put_total("gradients", memory->gradients);
     put_total("optimizer", memory->state);
     put_total("moving averages of the weights", memory->averages);
-    put_total("sync points and figures", memory->statistics);
+    put_total("sync points and metrics", memory->statistics);
     put_total("state per sample, for the next update", memory->sample_states);
     put_total("data sets in the device's memory", lockstep_plan_device_data(plan));
-    put_total("samples and figures of micro-batches that run", lockstep_plan_staging(plan));
+    put_total("samples and metrics of micro-batches that run", lockstep_plan_staging(plan));
     if (host == 0)
         put_host_memory(memory);
     put_total("total", memory->total);

@@ -107,7 +107,7 @@ static int unknown_metric(const struct ls_sweep_end *end, const char *metric)
     }
     names[count] = NULL;
     const char *near = ls_cli_suggest(metric, names);
-    return ls_cli_usage_error("sweep: --metric %s: the trainings have no such figure. hint: %s%s",
+    return ls_cli_usage_error("sweep: --metric %s: the trainings have no such output. hint: %s%s",
                               metric, near != NULL ? "did you mean " : "there are ",
                               near != NULL ? near : all);
 }

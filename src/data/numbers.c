@@ -176,7 +176,7 @@ int64_t ls_numbers_to_i32(enum ls_dtype type, const void *numbers, int64_t count
 const char *ls_number_fault(enum ls_dtype type, const void *numbers, int64_t index, bool integer)
 {
     if (ls_dtype_is_float(type) && isnan(real_at(type, numbers, index)))
-        return "is no number";
+        return "is not finite";
     if (integer)
         return "is no integer of 32 bits";
     if (ls_dtype_is_float(type) && isinf(real_at(type, numbers, index)))

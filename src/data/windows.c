@@ -123,7 +123,7 @@ static int read_mean(const struct ls_source_options *options, const char *file,
     if (shape[0] != LS_WINDOWS_CHANNELS || shape[1] < w->side || shape[2] < w->side)
         return ls_fail(error, LOCKSTEP_DATA, file, NULL,
                        "the mean picture has %" PRId64 " x %" PRId64 " x %" PRId64
-                       " numbers; %d x %d x %d are needed at least",
+                       " numbers; %d x %d x %d are needed",
                        shape[0], shape[1], shape[2], LS_WINDOWS_CHANNELS, w->side, w->side);
     memcpy(w->mean_side, shape + 1, sizeof w->mean_side);
     return ls_mean_read(file, shape, &w->mean, error);

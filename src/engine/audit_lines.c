@@ -140,7 +140,7 @@ static const char *audit_lines_name(const struct ls_audit_lines *lines,
     if (thing < lines->syncs)
         return graph->syncs[thing].layer->name;
     thing -= lines->syncs;
-    return thing < lines->states ? graph->sample_states[thing].name : "losses and figures";
+    return thing < lines->states ? graph->sample_states[thing].name : "losses and metrics";
 }
 
 const char *ls_audit_lines_differ(const struct ls_audit_lines *lines, const struct ls_graph *graph,

@@ -159,7 +159,7 @@ static int bind_bottoms(struct builder *builder, struct ls_layer *layer)
             result = note(builder,
                           ls_layer_fail(layer, builder->error, NULL, "bottom",
                                         "give the loss layer a loss_weight instead",
-                                        "'%s' is a figure of the whole batch, which is not known "
+                                        "'%s' is a metric of the whole batch, which is not known "
                                         "before all micro-batches are done; no layer can read it",
                                         name));
         if (blob->producer != NULL)

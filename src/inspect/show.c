@@ -82,7 +82,7 @@ static int show_unknown(const struct ls_showing *showing, struct ls_error *error
                    empty ? NULL
                          : "token ids without a header look like anything; 'lockstep tokenize "
                            "--decode' reads them",
-                   empty ? "is empty" : "is of no kind that is known here");
+                   empty ? "is empty" : "is a file of unknown kind");
 }
 
 static int show_kind(const struct ls_showing *showing, struct ls_error *error)

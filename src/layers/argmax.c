@@ -41,7 +41,7 @@ static int check_top_k(const struct ls_layer *layer, struct ls_error *error, int
     const Lockstep__ArgMaxParameter *p = param_of(layer);
     if (among > PLACES_MAX)
         return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                             "the place of a maximum among %lld numbers cannot be told in fp32; "
+                             "the place of a maximum among %lld numbers does not fit into fp32; "
                              "the limit is %d",
                              (long long)among, (int)PLACES_MAX);
     if (p->top_k >= 1 && p->top_k <= among)

@@ -34,6 +34,6 @@ void ls_put_outputs_in_line(FILE *out, const struct lockstep_output *outputs, si
         for (size_t v = 0; v < outputs[i].count && v < SHOWN; v++)
             fprintf(out, " %.4g", outputs[i].values[v]);
         if (outputs[i].count > SHOWN)
-            fprintf(out, " ... (%zu figures)", outputs[i].count);
+            fprintf(out, " ... (%zu values)", outputs[i].count);
     }
 }

@@ -224,7 +224,7 @@ static void put_legend(FILE *out, const struct ls_plot *plot, size_t number)
         least = least == NULL || point->y < least->y ? point : least;
         most = most == NULL || point->y > most->y ? point : most;
     }
-    char figures[160] = "no figures", line[768], name[512];
+    char figures[160] = "no values", line[768], name[512];
     if (last != NULL) {
         int length = snprintf(figures, sizeof figures, "%.4g", last->y);
         char more[120];
@@ -269,7 +269,7 @@ int ls_plot_put(FILE *out, const struct ls_plot *plot)
     int lines = 1 + (int)plot->count;
     ls_put_clean(out, plot->title);
     if (!find_updates(&area, plot)) {
-        fputs(plot->logarithmic ? ": there are no figures above 0\n" : ": there are no figures\n",
+        fputs(plot->logarithmic ? ": there are no values above 0\n" : ": there are no values\n",
               out);
     } else {
         fputs(plot->logarithmic ? " (logarithmic)\n" : "\n", out);

@@ -189,7 +189,7 @@ void ls_page_curves(const struct ls_page *page)
     ls_text_add(page->out,
                 "<section><h2>Curves</h2>\n<div class=\"controls\">"
                 "<label><input type=\"checkbox\" id=\"log\"> logarithmic</label>"
-                "<label><input type=\"checkbox\" id=\"raw\" checked> raw figures</label>"
+                "<label><input type=\"checkbox\" id=\"raw\" checked> raw values</label>"
                 "<label>smoothing <input type=\"range\" id=\"smooth\" min=\"0\" max=\"100\" "
                 "value=\"45\"></label></div>\n");
     put_key(page);

@@ -261,7 +261,7 @@ static void put_complaints(const struct ls_page *page, int run)
     if (state->cut_off)
         ls_text_add(page->out, " The last line of the log is cut off.");
     if (state->missing > 0)
-        ls_text_format(page->out, " %" PRId64 " figure%s not finite.", state->missing,
+        ls_text_format(page->out, " %" PRId64 " value%s not finite.", state->missing,
                        state->missing == 1 ? " is" : "s are");
     ls_text_add(page->out, "</p>\n");
 }

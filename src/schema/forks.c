@@ -114,7 +114,7 @@ static const struct ls_fork_field fields[] = {
             "put Permute with order 0, 2, 3, 1 and Flatten before each bottom"),
     REFUSED("ConvolutionParameter", "relu", "Intel Caffe", "write a ReLU layer behind it"),
     REFUSED("AccuracyParameter", "min_is_better", "NormFace",
-            "a Power layer with scale: -1 before it makes the least the best"),
+            "a Power layer with scale: -1 before it makes the smallest the best"),
     REFUSED("ROIPoolingParameter", "pad_ratio", "MS-CNN",
             "regions are pooled as they are; widen them before, or leave it out"),
     REFUSED("PriorBoxParameter", "denser_prior_boxes", "TextBoxes++",

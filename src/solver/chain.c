@@ -45,8 +45,8 @@ int ls_trainer_report_chain(struct ls_trainer *trainer, bool end, struct ls_erro
             snprintf(text, sizeof text, "Hash of the weights: %016" PRIx64, event.weights_hash);
         if (chain->linked >= 0 || chain->value != 0)
             snprintf(text + length, sizeof text - (size_t)length,
-                     "; of every %d iterations since %" PRId64 ": %016" PRIx64, LS_CHAIN_EVERY,
-                     chain->begin, chain->value);
+                     "; chain of the hashes every %d iterations since %" PRId64 ": %016" PRIx64,
+                     LS_CHAIN_EVERY, chain->begin, chain->value);
         event.text = text;
     }
     ls_events_send(trainer, &event);

@@ -219,7 +219,7 @@ int ls_data_examine(struct ls_trainer *trainer, const struct ls_archive *archive
     ls_data_begin_late(trainer);
     ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
                   "%s does not say what its data were (it was written by an older version): "
-                  "whether they are the same now cannot be told",
+                  "whether they are the same now is not known",
                   archive->path);
     return 0;
 }

@@ -286,7 +286,7 @@ static void report_snapshots(struct ls_trainer *trainer)
     double seconds = ls_expected_write_time(trainer->prefix, ls_checkpoint_bytes(trainer));
     if (seconds > SECONDS_GIVEN)
         WARN("a snapshot of %s is expected to take about %s here: schedulers give %d s between a "
-             "signal and the end, unless they are told to give more",
+             "signal and the end, unless they are set to give more",
              bytes, ls_format_seconds(time, seconds), SECONDS_GIVEN);
 }
 
@@ -419,10 +419,10 @@ static int check_one_figure(const struct ls_trainer *trainer, const struct ls_me
     char problem[400];
     if (metric->entries == 1)
         return 0;
-    snprintf(problem, sizeof problem, "output '%.200s' has %d figures, and none of them counts",
+    snprintf(problem, sizeof problem, "output '%.200s' has %d values, and none of them counts",
              metric->name, metric->entries);
-    return fail_best(trainer, "name an output that is one figure, such as the mean of these",
-                     problem, error);
+    return fail_best(trainer, "name an output with one value, such as the mean of these", problem,
+                     error);
 }
 
 /* snapshot_best must name a figure of the first test net. */

@@ -97,7 +97,7 @@ static int compare_definitions(struct ls_trainer *trainer, const struct ls_archi
     if (untold)
         ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
                       "%s does not say which matrix it was trained with (it was written by an "
-                      "older version): whether that of the file is the same cannot be told",
+                      "older version): whether that of the file is the same is not known",
                       archive->path);
     if (status == 0)
         status = add_to_course(trainer, archive, &changes, error);

@@ -289,7 +289,7 @@ static void tell_repeat(struct ls_trainer *trainer)
                   "Iteration %lld: the update was repeated, because sums of gradients were set "
                   "for another size; this takes time, and nothing is wrong%s",
                   (long long)trainer->iteration,
-                  count == 3 ? " (from here on the 10th, 100th, ... is told)" : times);
+                  count == 3 ? " (from here on the 10th, 100th, ... is reported)" : times);
 }
 
 /* Looks at how large gradients are, and says what came of it: one that has grown far beyond all

@@ -196,7 +196,7 @@ static int take_file(struct intake *intake, const char *file, char **classes)
                      report.ignored_count);
         say_map(intake, file, &weights, &report);
         if (intake->given == NULL)
-            say_list(intake, file, "not in the file, so that they keep their values:", report.kept,
+            say_list(intake, file, "not in the file; they keep their initial values:", report.kept,
                      report.kept_count);
         say_history(intake, file, ls_weights_note(&weights, LS_NOTE_HISTORY));
         const char *names = ls_weights_note(&weights, LS_NOTE_CLASSES);

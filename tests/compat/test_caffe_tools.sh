@@ -181,7 +181,7 @@ done
 says 2 "must be equal" ./extract_features f_iter_2.safetensors features.prototxt "" "" 1 lmdb
 says 2 "ip_lmdb: exists already" ./extract_features f_iter_2.safetensors features.prototxt \
     hidden,ip x_lmdb,ip_lmdb 1 lmdb
-says 3 "blob 'loss' does not belong to samples. hint: losses and accuracies are figures of a test" \
+says 3 "blob 'loss' does not belong to samples. hint: losses and accuracies are results of a test" \
     ./extract_features f_iter_2.safetensors features.prototxt ip,loss x_lmdb,y_lmdb 1 lmdb
 [ ! -e x_lmdb ] || fail "one of two databases was written"
 # Tops of the data layer; of several tops of a layer that which was asked for.

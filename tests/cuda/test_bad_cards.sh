@@ -98,7 +98,7 @@ says err "NVIDIA's driver is too old: it knows CUDA 11.4, and Lockstep was built
 LOCKSTEP_FAKE_OLD=1 run 7 train --solver solver.prototxt --gpu 0,1
 says err "card 1 (Fake card, compute capability 7.5) is too old"
 LOCKSTEP_FAKE_OLD=1 run 0 device_query --gpu 1
-says out "no: 8.0 is the least"
+says out "no: it needs 8.0 or more"
 
 # ---- Memory ----
 LOCKSTEP_FAKE_BYTES=20000 run 7 train --solver solver.prototxt --gpu 0

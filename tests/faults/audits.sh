@@ -27,7 +27,7 @@ said() {
 
 # ---- Hashes ----------------------------------------------------------------------------------
 run 0 right "$LOCKSTEP" --workers 1
-said right 'Hash of the weights: [0-9a-f]{16}; of every 20 iterations since 0: [0-9a-f]{16}'
+said right 'Hash of the weights: [0-9a-f]{16}; chain of the hashes every 20 iterations since 0: [0-9a-f]{16}'
 hash=$(grep -o 'Hash of the weights.*' right.log)
 [ "$(grep -c '"event": "hash"' right.json)" = 4 ] || fail "not three links and an end"
 run 0 cut "$LOCKSTEP" --workers 3 --iterations 30

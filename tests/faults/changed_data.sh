@@ -164,7 +164,7 @@ matrix gains 0
 train 0
 cp s_iter_10.safetensors whole
 rm s_iter_10.safetensors
-train 0 '!cannot be told' -- --resume s_iter_5.safetensors
+train 0 '!is not known' -- --resume s_iter_5.safetensors
 cmp s_iter_10.safetensors whole || fail "other bytes after a resume with the same matrix"
 mkdir -p other
 mv gains other/moved

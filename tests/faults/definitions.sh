@@ -128,7 +128,7 @@ solver 'test_interval: 10 snapshot_best: "accurasy"' \
     "solver.prototxt:9:19: .*no output 'accurasy'.*did you mean 'accuracy'"
 small_net | sed 's/top: "accuracy"/& top: "accuracy_of_class"/' >net.prototxt
 solver 'test_interval: 10 snapshot_best: "accuracy_of_class"' \
-    "solver.prototxt:9:19: snapshot_best: output 'accuracy_of_class' has 10 figures.*hint: name"
+    "solver.prototxt:9:19: snapshot_best: output 'accuracy_of_class' has 10 values.*hint: name"
 small_net >net.prototxt
 solver 'net_param { }' 'solver.prototxt'
 solver 'test_state { stage: "a" }' 'solver.prototxt'

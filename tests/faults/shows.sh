@@ -46,7 +46,7 @@ show 0 'labels: 12' 'begins with: 0 1 2' -- labels packed
 head -c 200 images >short
 show 4 '^lockstep: short: ' -- short
 head -c 6 labels >short
-show 2 '^lockstep: short: is of no kind' -- short
+show 2 '^lockstep: short: is a file of unknown kind' -- short
 expect 0 -- "$LOCKSTEP" convert --backend IDX --source images --label-source labels lmdb
 expect 0 -- "$LOCKSTEP" mean --backend LMDB --source lmdb mean
 show 0 'an LMDB database' 'records: 12' 'image 1x6x6 U8; label 3' -- lmdb
@@ -93,7 +93,7 @@ show 0 'lines: 2' '^ +1  two$' -- lines
 # ---- Neither --------------------------------------------------------------------------------------
 noise 0 >empty
 printf '\001\002\003\377' >unknown
-show 2 '^lockstep: empty: is empty' '^lockstep: unknown: is of no kind' 'as 16-bit numbers: 513' \
+show 2 '^lockstep: empty: is empty' '^lockstep: unknown: is a file of unknown kind' 'as 16-bit numbers: 513' \
     '^lockstep: none: cannot open' 'lines: 2' -- empty unknown none lines
 show 5 '^lockstep: none: cannot open' -- none
 show 5 'is not a file' -- /dev/null

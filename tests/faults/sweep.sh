@@ -166,7 +166,7 @@ sweep 3 'a batch is a number of samples' -- --set batch=0
 sweep 2 "'middle' is neither" -- --set base_lr=1 --best middle
 sweep 2 '--factor goes with --halving' -- --set base_lr=1 --factor 2
 sweep 2 '--seed goes with --random' -- --set base_lr=1 --seed 2
-sweep 2 "test/acuracy.*no such figure.*did you mean test/accuracy" -- --set base_lr=0.1,0.2 \
+sweep 2 "test/acuracy.*no such output.*did you mean test/accuracy" -- --set base_lr=0.1,0.2 \
     --metric test/acuracy --output typo
 mkdir others
 echo mine >others/sweep.json

@@ -16,7 +16,7 @@ static void test_shapes(void **state)
     assert_non_null(strstr(out, " 10 x 3 x 8 x 8\n"));
     assert_non_null(strstr(out, " label                    10\n"));
     assert_non_null(strstr(out, "weight 20 x 3 x 5 x 5, bias 20\n"));
-    assert_non_null(strstr(out, " a figure\n"));
+    assert_non_null(strstr(out, " scalar\n"));
     assert_non_null(strstr(out, "\n1520 parameters; 0.024 million multiply-adds"));
     assert_int_equal(RUN("shapes", "--model", "n", "--phase", "TRAIN", "--level", "3", "--stage",
                          "deep", "--input", "data=1,3,4,4", "--json"),

@@ -95,10 +95,10 @@ static void numbers_are_never_rounded(void **state)
         {"<i8", &long_one, 8, "I32", "1099511627776, which is no integer of 32 bits", NULL},
         {"<u8", &longest, 8, "I32", "18446744073709551615, which is no integer of 32 bits", ""},
         {"<f8", &half, 8, "I32", "0.5, which is no integer of 32 bits", "whole numbers"},
-        {"<f8", &nan64, 8, "F32", "its bad has the number NaN, which is no number", ""},
-        {"<f4", &nan32, 4, "F32", "its bad has the number NaN, which is no number", ""},
-        {"<f2", &nan16, 2, "F32", "its bad has the number NaN, which is no number", ""},
-        {"<f4", &nan32, 4, "I32", "its bad has the number NaN, which is no number", ""},
+        {"<f8", &nan64, 8, "F32", "its bad has the number NaN, which is not finite", ""},
+        {"<f4", &nan32, 4, "F32", "its bad has the number NaN, which is not finite", ""},
+        {"<f2", &nan16, 2, "F32", "its bad has the number NaN, which is not finite", ""},
+        {"<f4", &nan32, 4, "I32", "its bad has the number NaN, which is not finite", ""},
     };
     const char *path = ls_test_path("bad.npy");
     struct ls_error *error = calloc(1, sizeof *error);

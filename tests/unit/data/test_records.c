@@ -319,7 +319,7 @@ static void bad_records_are_told_apart(void **state)
     ls_error_clear(error);
     assert_int_equal(ls_source_read(reader, 4, LS_ALL_TENSORS, &record, error), LOCKSTEP_DATA);
     assert_true(reader->bad);
-    assert_says(error, "record 4: it has the number NaN, which is no number");
+    assert_says(error, "record 4: it has the number NaN, which is not finite");
     ls_source_reader_close(reader);
     ls_source_close(source);
     free(error);

@@ -71,7 +71,7 @@ static void refusals(void **state)
 {
     (void)state;
     check_refused(NET SUM("") "layer { name: 'r' type: 'ReLU' bottom: 'sum' top: 'r' }\n",
-                  "'sum' is a figure of the whole batch");
+                  "'sum' is a metric of the whole batch");
     check_refused(NET "layer { name: 'a' type: 'ArgMax' bottom: 'ip' top: 'a' loss_weight: 1 }\n",
                   "an ArgMax layer has no gradient");
     check_refused(NET "layer { name: 'f' type: 'Filter' bottom: 'ip' bottom: 'ip' top: 'f' }\n",

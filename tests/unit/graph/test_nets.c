@@ -428,7 +428,7 @@ static void figures_are_no_bottoms(void **state)
              DATA SCORES LOSS "layer { name: 'more' type: 'ReLU' bottom: 'loss' top: 'more' }\n",
              true, 2);
     assert_int_equal(one.status, LOCKSTEP_DEFINITION);
-    assert_non_null(strstr(one.error.problems[0].message, "'loss' is a figure of the whole batch"));
+    assert_non_null(strstr(one.error.problems[0].message, "'loss' is a metric of the whole batch"));
     close_net(&one);
 }
 

@@ -219,7 +219,7 @@ static const struct shape_case errors[] = {
      "l: axis 0 of 'x' runs over the samples of a batch; a result that mixes samples would depend "
      "on how the batch is cut into micro-batches"},
     {0, LAYER("ArgMax") XY, "4x16777217",
-     "l: the place of a maximum among 16777217 numbers cannot be told in fp32; the limit is "
+     "l: the place of a maximum among 16777217 numbers does not fit into fp32; the limit is "
      "16777216"},
 };
 

@@ -370,7 +370,7 @@ static void many_figures_are_all_printed(void **state)
     event.output_count = 1;
     open_screen(&screen, true);
     send(&screen, event);
-    expect(&screen, "Iteration 500, test: per class = 0.5 0.25 1 0 0 ... (6 figures) "
+    expect(&screen, "Iteration 500, test: per class = 0.5 0.25 1 0 0 ... (6 values) "
                     "(10000 samples)\n");
     close_screen(&screen);
 }
