@@ -10,6 +10,8 @@
 #    *_inner.h.)
 #  * sizeof(float) outside of devices: how large an element is says its type (ls_layout_bytes,
 #    ls_dtype_size); an array of the host's own is sized by its element, `n * sizeof *array`.
+#  * Files are opened for writing, and folders made, by base/output.c and base/atomic_file.c alone: they follow
+#    no link that another user may have laid.
 #  * The words that docs/glossary.md has given up do not come back: not in src/ and include/, nor in tests,
 #    benchmarks, examples and the Python package.
 #  * Nor do the phrases that readers stumble over come back: in documents, help texts and messages.
@@ -71,6 +73,10 @@ found=$(
     # ---- Sizes ----
     grep -rnE 'sizeof ?\(float\)' src include --include='*.[ch]' | grep -v '^src/ops/' |
         sed -E 's/^([^:]+:[0-9]+):.*/\1: sizeof(float): an element is as large as its type says/' || true
+    # ---- Files that are written ----
+    grep -rnE 'O_CREAT|O_TRUNC|\bcreat ?\(|\bf(re)?open(64)? ?\([^;]*"[wa+]|\bfopen ?\([^";]*$|\bmkdir(at)? ?\(' src --include='*.[ch]' |
+        grep -vE '^src/(base/(output|atomic_file)|observe/tensorboard|data/lmdb_write)\.[ch]:|fdopen' |
+        sed -E 's/^([^:]+:[0-9]+):.*/\1: opened for writing, or made, not by base\/output.h/' || true
     # ---- Words ----
     words='travels?|couriers?|parcels?|peers|tickets?|gauged?|stopwatch|feeds?|nobody|whoever|somebody|everybody'
     words_of_prose='\b([Nn]obody|[Ww]hoever|[Ss]omebody|[Ee]verybody)\b'

@@ -43,5 +43,6 @@
 #include "lockstep/text.h"
 #include "lockstep/time.h"
 #include "lockstep/train.h"
+#include "lockstep/writing.h"
 
 #endif

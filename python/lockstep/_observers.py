@@ -108,13 +108,21 @@ class Observer:
         """Nothing follows."""
 
 
+def _open(path: str, how: int, named: bool) -> TextIO:
+    """Opens a file for writing as the library does: not through another user's link."""
+    descriptor = ctypes.c_int(-1)
+    status_of("lockstep_file_open", encode(path), how, int(named), ctypes.byref(descriptor))
+    return open(descriptor.value, "a", encoding="utf-8")
+
+
 class Log(Observer):
     """A file with a line for each event. A training that begins anew empties it when it begins;
     one that is resumed goes on behind what is there."""
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path: Any, named: bool = True) -> None:
         self._path = os.fspath(path)
-        with open(self._path, "a", encoding="utf-8"):
+        self._named = named  # by the user, who may have links and pipes of his own
+        with _open(self._path, c.LOCKSTEP_FILE_APPEND, named):
             pass  # whether it can be written is known before the training begins
         self._early: List[str] = []
         self._file: Optional[TextIO] = None
@@ -146,7 +154,8 @@ class Log(Observer):
             with open(self._path, "rb") as file:
                 file.seek(-1, os.SEEK_END)
                 cut_off = file.read(1) != b"\n"
-        self._file = open(self._path, "a" if resumed else "w", encoding="utf-8")
+        self._file = _open(self._path, c.LOCKSTEP_FILE_APPEND if resumed else
+                           c.LOCKSTEP_FILE_ANEW, self._named)
         self._file.write("\n" * cut_off + "".join(line + "\n" for line in self._early))
         self._early.clear()
 
@@ -162,7 +171,8 @@ class Report(Observer):
 
     def __init__(self, folder: Any, name: str, definition: Optional[bytes]) -> None:
         self._folder = os.fspath(folder)
-        os.makedirs(self._folder, exist_ok=True)
+        os.makedirs(os.path.dirname(os.path.abspath(self._folder)), exist_ok=True)
+        status_of("lockstep_folder_make", encode(self._folder))
         self._page = os.path.join(self._folder, "report.html")
         self._events = os.path.join(self._folder, "log.json")
         self._name, self._definition = encode(name), definition
@@ -170,7 +180,7 @@ class Report(Observer):
         self._lines = Handle(create("lockstep_log_new"), "lockstep_log_free")
         if os.path.exists(self._events) and os.path.getsize(self._events) > 0:
             status_of("lockstep_log_read", self._lines.get("log"), encode(self._events))
-        self._log = Log(self._events)
+        self._log = Log(self._events, named=False)
         self._begun = False
         self._early: List[str] = []
         self._written = -math.inf

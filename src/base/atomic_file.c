@@ -237,6 +237,11 @@ int ls_atomic_write(struct ls_atomic_file *file, const void *bytes, size_t size,
     return fdatasync(fileno(file->stream)) == 0 ? 0 : fail_write(file, "cannot sync", error);
 }
 
+int ls_atomic_descriptor(const struct ls_atomic_file *file)
+{
+    return fileno(file->stream);
+}
+
 int ls_atomic_rewrite(struct ls_atomic_file *file, size_t offset, const void *bytes, size_t size,
                       struct ls_error *error)
 {

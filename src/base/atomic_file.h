@@ -14,6 +14,8 @@ struct ls_atomic_file;
 int ls_atomic_open(const char *path, struct ls_atomic_file **file, struct ls_error *error);
 int ls_atomic_write(struct ls_atomic_file *file, const void *bytes, size_t size,
                     struct ls_error *error);
+/* For callers that write by themselves, until the commit. */
+int ls_atomic_descriptor(const struct ls_atomic_file *file);
 /* Writes over bytes that were written before, `offset` bytes behind the beginning. */
 int ls_atomic_rewrite(struct ls_atomic_file *file, size_t offset, const void *bytes, size_t size,
                       struct ls_error *error);

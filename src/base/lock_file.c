@@ -14,12 +14,15 @@
 
 #include "base/descriptor.h"
 #include "base/memory.h"
+#include "base/output.h"
 
 enum {
     ROUNDS = 20,
     ROUND = 100000000, /* nanoseconds */
     TRIES = 100        /* to lock a file that is still there afterwards */
 };
+
+static const char begin[] = "process "; /* of its text */
 
 struct ls_lock {
     int fd;
@@ -30,28 +33,41 @@ struct ls_lock {
 static bool still_there(int fd, const char *path)
 {
     struct stat mine, there;
-    return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_dev == there.st_dev &&
+    return fstat(fd, &mine) == 0 && lstat(path, &there) == 0 && mine.st_dev == there.st_dev &&
            mine.st_ino == there.st_ino;
 }
 
-/* A descriptor that has the lock; -1 and errno EWOULDBLOCK: another one has it; -1 and another
- * errno: nothing can be locked here. Where a file never seems to be there still, the file system
- * gives it another number each time that it is asked: then the lock is as good as it can be. */
-static int try_lock(const char *path)
+/* Opens the file of the lock. What another user has left can be locked, too, where it can be read:
+ * then it keeps that user's text. */
+static int open_lock(const char *path, int *fd, struct ls_error *error)
+{
+    struct stat info;
+    if (lstat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1 &&
+        access(path, W_OK) != 0) {
+        *fd = ls_above_streams(open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+        if (*fd >= 0)
+            return 0;
+    }
+    return ls_output_open(path, LS_OUTPUT_KEEP, false, fd, error);
+}
+
+/* Tries to lock the file: *fd has the lock then. -1: `*reason` says why, and EWOULDBLOCK is that
+ * another one has it; others: nothing can be locked here. Fails where there can be no such file.
+ * Where a file never seems to be there still, the file system gives it another number each time
+ * that it is asked: then the lock is as good as it can be. */
+static int try_lock(const char *path, int *fd, int *reason, struct ls_error *error)
 {
     for (int tries = 1;; tries++) {
-        int fd = ls_above_streams(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-        if (fd < 0)
-            return -1;
-        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-            int reason = errno;
-            close(fd);
-            errno = reason;
-            return -1;
+        LS_TRY(open_lock(path, fd, error));
+        if (flock(*fd, LOCK_EX | LOCK_NB) != 0) {
+            *reason = errno;
+            close(*fd);
+            *fd = -1;
+            return 0;
         }
-        if (still_there(fd, path) || tries == TRIES)
-            return fd;
-        close(fd);
+        if (still_there(*fd, path) || tries == TRIES)
+            return 0;
+        close(*fd);
     }
 }
 
@@ -70,26 +86,40 @@ static int fail_held(const char *path, struct ls_error *error)
                    holder[0] != '\0' ? holder : "it has not said which");
 }
 
-static void sign(int fd)
+/* Writes who holds the lock over what an earlier holder has written, and over nothing else. */
+static int sign(int fd, const char *path, struct ls_error *error)
 {
-    char host[128] = "", text[192];
+    char host[128] = "", text[192], there[sizeof text];
+    const ssize_t old = pread(fd, there, sizeof there, 0);
+    const size_t least = strlen(begin);
+    if (old != 0 &&
+        (old < (ssize_t)least || old == sizeof there || memcmp(there, begin, least) != 0))
+        return ls_fail(error, LOCKSTEP_RESOURCE, path, "move it away, or choose another prefix",
+                       "has the name of a lock, and something else in it");
     gethostname(host, sizeof host - 1);
-    int length = snprintf(text, sizeof text, "process %ld on %s\n", (long)getpid(), host);
-    if (ftruncate(fd, 0) == 0 && write(fd, text, (size_t)length) < 0)
+    int length = snprintf(text, sizeof text, "%s%ld on %s\n", begin, (long)getpid(), host);
+    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)length, 0) < 0)
         errno = 0; /* a full disk: the lock holds without it */
+    return 0;
 }
 
 int ls_lock_take(const char *path, struct ls_lock **out, struct ls_error *error)
 {
+    int fd = -1, reason = 0;
     *out = NULL;
-    int fd = try_lock(path);
-    for (int round = 0; fd < 0 && errno == EWOULDBLOCK && round < ROUNDS; round++) {
+    LS_TRY(try_lock(path, &fd, &reason, error));
+    for (int round = 0; fd < 0 && reason == EWOULDBLOCK && round < ROUNDS; round++) {
         struct timespec time = {.tv_nsec = ROUND};
         nanosleep(&time, NULL);
-        fd = try_lock(path);
+        LS_TRY(try_lock(path, &fd, &reason, error));
     }
     if (fd < 0)
-        return errno == EWOULDBLOCK ? fail_held(path, error) : 0;
+        return reason == EWOULDBLOCK ? fail_held(path, error) : 0;
+    int status = sign(fd, path, error);
+    if (status != 0) { /* it is no lock, and stays */
+        close(fd);
+        return status;
+    }
     struct ls_lock *lock = ls_alloc(1, sizeof *lock);
     char *copy = ls_copy_string(path);
     if (lock == NULL || copy == NULL) {
@@ -99,7 +129,6 @@ int ls_lock_take(const char *path, struct ls_lock **out, struct ls_error *error)
         ls_free(copy);
         return ls_fail_memory(error, path);
     }
-    sign(fd);
     *lock = (struct ls_lock){fd, copy};
     *out = lock;
     return 0;

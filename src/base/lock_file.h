@@ -12,7 +12,8 @@
 struct ls_lock;
 
 /* LOCKSTEP_USAGE, with the other one's process and host, where another process holds it (after
- * waiting a little for one that is ending), or this one. */
+ * waiting a little for one that is ending), or this one. LOCKSTEP_RESOURCE where there can be no
+ * such file: a folder, a link, or something that is no lock, is in its place and stays there. */
 int ls_lock_take(const char *path, struct ls_lock **lock, struct ls_error *error);
 void ls_lock_release(struct ls_lock *lock); /* NULL: nothing */
 

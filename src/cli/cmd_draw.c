@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/commands.h"
 #include "cli/net.h"
@@ -20,17 +21,33 @@ static int draw(const struct values *values, const struct lockstep_net *net, FIL
     return ls_cli_draw_net(net, values->theme, out) ? 0 : ls_cli_no_memory();
 }
 
-static int draw_to_file(const struct values *values, const struct lockstep_net *net)
+/* A device or a pipe is written to; a file is there as a whole. */
+static int draw_to_special(const struct values *values, const struct lockstep_net *net)
 {
-    FILE *out = fopen(values->output, "we");
+    FILE *out = ls_cli_output_stream(values->output, LOCKSTEP_FILE_ANEW, true);
     if (out == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot create: %s", values->output,
-                            strerror(errno));
+        return LOCKSTEP_RESOURCE;
     int status = draw(values, net, out);
     const bool failed = ferror(out) != 0;
     if ((fclose(out) != 0 || failed) && status == 0)
         status = ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot write: %s", values->output,
                               strerror(errno));
+    return status;
+}
+
+static int draw_to_file(const struct values *values, const struct lockstep_net *net)
+{
+    struct ls_cli_output_file file;
+    struct stat info;
+    if (stat(values->output, &info) == 0 && !S_ISREG(info.st_mode))
+        return draw_to_special(values, net);
+    int status = ls_cli_output_open(values->output, &file);
+    if (status != 0)
+        return status;
+    status = draw(values, net, file.stream);
+    if (status == 0)
+        return ls_cli_output_commit(&file);
+    ls_cli_output_abandon(&file);
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/links.h"
 #include "cli/manual.h"
+#include "cli/output_file.h"
 #include "cli/report.h"
 #include "lockstep/lockstep.h"
 
@@ -62,24 +63,22 @@ static int write_page(const char *folder, const struct ls_cli_alias *link,
     int length =
         snprintf(path, sizeof path, "%s/%s%s%s.1", folder, link != NULL ? link->name : "lockstep",
                  command != NULL ? "-" : "", command != NULL ? command->name : "");
-    errno = ENAMETOOLONG;
-    FILE *page = length < (int)sizeof path ? fopen(path, "we") : NULL;
-    if (page != NULL)
-        put_page(page, link, command);
-    bool failed = page == NULL || ferror(page) != 0;
-    if (page != NULL && fclose(page) != 0)
-        failed = true;
-    return failed ? ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot write the page: %s", path,
-                                 strerror(errno))
-                  : 0;
+    struct ls_cli_output_file page;
+    if (length >= (int)sizeof path)
+        return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot write the page: %s", path,
+                            strerror(ENAMETOOLONG));
+    const int status = ls_cli_output_open(path, &page);
+    if (status != 0)
+        return status;
+    put_page(page.stream, link, command);
+    return ls_cli_output_commit(&page);
 }
 
 static int write_pages(const char *folder)
 {
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot make the folder: %s", folder,
-                            strerror(errno));
-    int status = write_page(folder, NULL, NULL);
+    int status = ls_cli_output_folder(folder);
+    if (status == 0)
+        status = write_page(folder, NULL, NULL);
     for (size_t i = 0; ls_cli_commands[i] != NULL && status == 0; i++)
         status = write_page(folder, NULL, ls_cli_commands[i]);
     for (const struct ls_cli_alias *link = ls_cli_links; link->name != NULL && status == 0; link++)

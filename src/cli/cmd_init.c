@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/init_data.h"
 #include "cli/init_net.h"
+#include "cli/output_file.h"
 #include "cli/report.h"
 #include "monitor/terminal.h"
 
@@ -53,12 +54,15 @@ static bool ask(const char *question, const char *otherwise, char answer[LS_INIT
 
 static int write_file(const char *path, const struct ls_init_data *data, bool solver)
 {
-    FILE *file = fopen(path, "wxe");
+    struct stat info;
+    if (lstat(path, &info) == 0)
+        return ls_cli_error(LOCKSTEP_RESOURCE,
+                            "%s: is there already; nothing is overwritten. hint: --output DIR "
+                            "takes another folder",
+                            path);
+    FILE *file = ls_cli_output_stream(path, LOCKSTEP_FILE_NEW, false);
     if (file == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "%s: %s", path,
-                            errno == EEXIST ? "is there already; nothing is overwritten. hint: "
-                                              "--output DIR takes another folder"
-                                            : strerror(errno));
+        return LOCKSTEP_RESOURCE;
     if (solver)
         ls_init_put_solver(file, data, net_name);
     else
@@ -78,10 +82,9 @@ static int write_definitions(const char *folder, const struct ls_init_data *data
     snprintf(solver, sizeof solver, "%s/%s", folder, solver_name);
     if (strlen(folder) >= LS_INIT_PATH)
         return ls_cli_usage_error("init: the path of the folder is too long");
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot make the folder: %s", folder,
-                            strerror(errno));
-    int status = write_file(net, data, false);
+    int status = ls_cli_output_folder(folder);
+    if (status == 0)
+        status = write_file(net, data, false);
     if (status != 0)
         return status;
     status = write_file(solver, data, true);

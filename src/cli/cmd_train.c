@@ -220,15 +220,14 @@ static int open_log(const struct values *values, FILE **log, long *old)
     struct stat info;
     bool anew = values->resume == NULL,
          file = stat(values->log, &info) == 0 && S_ISREG(info.st_mode);
-    *log = fopen(values->log, file ? "a+e" : anew ? "we" : "ae");
-    if (*log != NULL && !anew && file)
+    *log = ls_cli_output_stream(values->log, LOCKSTEP_FILE_APPEND, true);
+    if (*log == NULL)
+        return LOCKSTEP_RESOURCE;
+    if (!anew && file)
         ls_cli_end_last_line(*log);
-    if (*log != NULL && anew && file)
+    if (anew && file)
         *old = (long)info.st_size;
-    if (*log != NULL)
-        return 0;
-    return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot create the log: %s%s", values->log,
-                        strerror(errno), errno == ENOENT ? ". hint: make the folder first" : "");
+    return 0;
 }
 
 static int close_log(const struct values *values, FILE *log, int status)

@@ -7,9 +7,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/output_file.h"
 #include "cli/report.h"
 #include "lockstep/lockstep.h"
 #include "monitor/terminal.h"
@@ -30,6 +32,7 @@ int ls_glog_open(struct ls_glog *log, const char *folder, const char *program)
     char host[128] = "unknown", user[64], date[32], path[1024], link[1024];
     time_t now = time(NULL);
     struct tm local;
+    struct stat info;
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
     name_user(user, sizeof user);
@@ -38,12 +41,11 @@ int ls_glog_open(struct ls_glog *log, const char *folder, const char *program)
     snprintf(path, sizeof path, "%s/%s.%s.%s.log.INFO.%s.%ld", folder, program, host, user, date,
              (long)getpid());
     snprintf(link, sizeof link, "%s/%s.INFO", folder, program);
-    log->file = fopen(path, "we");
+    log->file = ls_cli_output_stream(path, LOCKSTEP_FILE_ANEW, false);
     if (log->file == NULL)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot create the log: %s%s", path,
-                            strerror(errno),
-                            errno == ENOENT ? ". hint: make the folder first" : "");
-    unlink(link); /* a log without its link is as good */
+        return LOCKSTEP_RESOURCE;
+    if (lstat(link, &info) == 0 && S_ISLNK(info.st_mode))
+        unlink(link); /* a log without its link is as good */
     if (symlink(strrchr(path, '/') + 1, link) != 0)
         errno = 0;
     return 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/output_file.h"
 #include "cli/report.h"
 #include "monitor/clock.h"
 #include "monitor/log.h"
@@ -84,9 +85,9 @@ int ls_cli_live_page_open(struct ls_cli_live_page *page, const char *folder, con
         return status;
     if (page->events == NULL || page->page == NULL)
         return ls_cli_no_memory();
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return fail(folder, "cannot be made");
-    status = check_page(page->page);
+    status = ls_cli_output_folder(folder);
+    if (status == 0)
+        status = check_page(page->page);
     return status == 0 ? check_events(page->events, page->log) : status;
 }
 
@@ -115,7 +116,8 @@ void ls_cli_end_last_line(FILE *log)
 /* The training begins: where it is not resumed, with a log of its own. */
 static void begin(struct ls_cli_live_page *page, bool resumed)
 {
-    page->file = fopen(page->events, resumed ? "a+e" : "we");
+    page->file = ls_cli_output_stream(page->events,
+                                      resumed ? LOCKSTEP_FILE_APPEND : LOCKSTEP_FILE_ANEW, false);
     if (page->file == NULL) {
         page->failed = true;
         return;

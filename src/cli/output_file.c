@@ -3,6 +3,7 @@
 #include "cli/output_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -47,56 +48,63 @@ static int fail(const char *path, int reason)
     return LOCKSTEP_RESOURCE;
 }
 
-/* The rename would take the place of a device or a pipe. */
-static int check_kind(const char *path)
+/* A stream on a copy of a descriptor, or on the descriptor itself. NULL and errno. */
+static FILE *stream_of(int descriptor, bool copy)
 {
-    struct stat info;
-    if (stat(path, &info) != 0 || S_ISREG(info.st_mode))
-        return 0;
-    return ls_cli_error(LOCKSTEP_RESOURCE,
-                        "%s: cannot write: names %s. hint: give the name of a file", path,
-                        S_ISDIR(info.st_mode) ? "a directory" : "a device or a pipe");
+    const int fd = copy ? fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : descriptor;
+    if (fd < 0)
+        return NULL;
+    const int flags = fcntl(fd, F_GETFL);
+    FILE *stream = fdopen(fd, (flags & O_ACCMODE) != O_RDWR ? "w"
+                              : (flags & O_APPEND) != 0     ? "a+"
+                                                            : "w+");
+    const int reason = errno;
+    if (stream == NULL)
+        close(fd);
+    errno = reason;
+    return stream;
+}
+
+/* Reports what a call of the library has said, and returns its status. */
+static int reported(int status, struct lockstep_error *error)
+{
+    if (status != 0)
+        ls_cli_report(status, error);
+    lockstep_error_free(error);
+    return status;
 }
 
 int ls_cli_output_open(const char *path, struct ls_cli_output_file *file)
 {
-    const size_t room = strlen(path) + 32;
-    int status = check_kind(path);
+    struct lockstep_error *error = lockstep_error_new();
+    *file = (struct ls_cli_output_file){.path = path};
+    const int status = reported(lockstep_whole_file_new(path, &file->whole, error), error);
     if (status != 0)
         return status;
-    *file = (struct ls_cli_output_file){.path = path, .part = malloc(room)};
-    if (file->part == NULL)
-        return fail(path, ENOMEM);
-    snprintf(file->part, room, "%s.part-%ld", path, (long)getpid());
-    file->stream = fopen(file->part, "we");
+    file->stream = stream_of(lockstep_whole_file_descriptor(file->whole), true);
     if (file->stream != NULL)
         return 0;
     const int reason = errno;
-    free(file->part);
-    file->part = NULL;
+    ls_cli_output_abandon(file);
     return fail(path, reason);
 }
 
 int ls_cli_output_commit(struct ls_cli_output_file *file)
 {
     errno = 0;
-    bool whole =
-        fflush(file->stream) == 0 && !ferror(file->stream) && fsync(fileno(file->stream)) == 0;
-    int reason = errno != 0 ? errno : EIO;
-    if (fclose(file->stream) != 0 && whole) {
-        reason = errno;
-        whole = false;
-    }
+    const bool failed = ferror(file->stream) != 0;
+    const bool whole = fclose(file->stream) == 0 && !failed;
+    const int reason = errno != 0 ? errno : EIO;
     file->stream = NULL;
-    if (whole && rename(file->part, file->path) != 0) {
-        reason = errno;
-        whole = false;
+    int status;
+    if (whole) {
+        struct lockstep_error *error = lockstep_error_new();
+        status = reported(lockstep_whole_file_commit(file->whole, error), error);
+    } else {
+        status = fail(file->path, reason);
     }
-    if (!whole)
-        unlink(file->part);
-    free(file->part);
-    file->part = NULL;
-    return whole ? 0 : fail(file->path, reason);
+    ls_cli_output_abandon(file);
+    return status;
 }
 
 int ls_cli_output_write(const char *path, const char *text, size_t length)
@@ -111,10 +119,26 @@ int ls_cli_output_write(const char *path, const char *text, size_t length)
 
 void ls_cli_output_abandon(struct ls_cli_output_file *file)
 {
-    if (file->stream != NULL) {
+    if (file->stream != NULL)
         (void)fclose(file->stream); /* it goes away */
-        unlink(file->part);
-    }
-    free(file->part);
+    lockstep_whole_file_free(file->whole);
     *file = (struct ls_cli_output_file){.stream = NULL};
+}
+
+FILE *ls_cli_output_stream(const char *path, enum lockstep_file_how how, bool named)
+{
+    struct lockstep_error *error = lockstep_error_new();
+    int descriptor;
+    if (reported(lockstep_file_open(path, how, named, &descriptor, error), error) != 0)
+        return NULL;
+    FILE *stream = stream_of(descriptor, false);
+    if (stream == NULL)
+        fail(path, errno);
+    return stream;
+}
+
+int ls_cli_output_folder(const char *path)
+{
+    struct lockstep_error *error = lockstep_error_new();
+    return reported(lockstep_folder_make(path, error), error);
 }

@@ -1,4 +1,4 @@
-/* A file that a command writes: it is there as a whole, or not at all.
+/* The files that a command writes: as a whole or not at all, or piece by piece.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_CLI_OUTPUT_FILE_H
 #define LS_CLI_OUTPUT_FILE_H
@@ -7,10 +7,12 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "lockstep/lockstep.h"
+
 struct ls_cli_output_file {
     FILE *stream;
     const char *path; /* borrowed */
-    char *part;       /* what it is called until it is whole */
+    struct lockstep_whole_file *whole;
 };
 
 /* Whether two paths, both of which are there, lead to one file. */
@@ -28,5 +30,10 @@ int ls_cli_output_commit(struct ls_cli_output_file *file);
 int ls_cli_output_write(const char *path, const char *text, size_t length);
 /* Removes it; `path` is as it was. Does nothing to a file that is not open. */
 void ls_cli_output_abandon(struct ls_cli_output_file *file);
+
+/* Opens a file that is written piece by piece (lockstep_file_open); NULL after a message. */
+FILE *ls_cli_output_stream(const char *path, enum lockstep_file_how how, bool named);
+/* Makes a folder if it is not there. 0, or LOCKSTEP_RESOURCE after a message. */
+int ls_cli_output_folder(const char *path);
 
 #endif

@@ -77,8 +77,9 @@ int ls_sweep_claim(const struct ls_sweep *sweep, struct ls_sweep_run *run)
              values->weights != NULL ? values->weights : "",
              values->map != NULL ? values->map : "");
     path_in(run, "definition", path);
-    if (mkdir(run->path, 0777) != 0 && errno != EEXIST)
-        return fail(run->path, "cannot be made");
+    const int made = ls_cli_output_folder(run->path);
+    if (made != 0)
+        return made;
     if (read_file(path, before, sizeof before) < 0)
         return errno == ENOENT ? ls_cli_output_write(path, now, strlen(now))
                                : fail(path, "cannot be read");
@@ -267,14 +268,19 @@ static void become(char **words, pid_t parent, const int files[3])
 }
 
 /* stdin, stdout and stderr of a process; each < 0 where it cannot be opened. */
-static void open_files(const struct ls_sweep_run *run, int files[3])
+static int open_files(const struct ls_sweep_run *run, int files[3], struct lockstep_error *error)
 {
     char path[LS_SWEEP_PATH];
+    files[1] = files[2] = -1;
     files[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (files[0] < 0)
+        return fail("/dev/null", "cannot be opened");
     path_in(run, "output.txt", path);
-    files[1] = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int status = lockstep_file_open(path, LOCKSTEP_FILE_APPEND, false, &files[1], error);
     path_in(run, "errors.txt", path);
-    files[2] = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (status == 0)
+        status = lockstep_file_open(path, LOCKSTEP_FILE_ANEW, false, &files[2], error);
+    return status != 0 ? ls_cli_report(status, error) : 0;
 }
 
 /* What was trained again and not to its end is of no use. */
@@ -288,7 +294,7 @@ static void remove_log(const struct ls_sweep_run *run)
 int ls_sweep_start(struct ls_sweep *sweep, struct ls_sweep_run *run, int workers)
 {
     struct words words = {.items = NULL};
-    int files[3], status = 0;
+    int files[3] = {-1, -1, -1}, status;
     run->workers = workers;
     run->target = ls_sweep_target(sweep, run);
     run->again = run->logged > run->target;
@@ -296,12 +302,12 @@ int ls_sweep_start(struct ls_sweep *sweep, struct ls_sweep_run *run, int workers
         remove_log(run);
     run->begun = ls_monitor_clock();
     compose(sweep, run, &words);
-    open_files(run, files);
+    struct lockstep_error *error = lockstep_error_new();
+    status = words.failed ? ls_cli_no_memory() : open_files(run, files, error);
+    lockstep_error_free(error);
     const pid_t parent = getpid();
-    if (words.failed)
-        status = ls_cli_no_memory();
-    else if (files[0] < 0 || files[1] < 0 || files[2] < 0)
-        status = fail(run->path, "cannot be written to");
+    if (status != 0)
+        run->process = -1;
     else if ((run->process = fork()) == 0)
         become(words.items, parent, files);
     else if (run->process < 0)

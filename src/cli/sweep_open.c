@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/output_file.h"
 #include "cli/report.h"
 #include "cli/sweep.h"
 
@@ -286,9 +287,9 @@ static int take_over(const struct ls_sweep *sweep, struct ls_sweep_run *run,
 int ls_sweep_enter(struct ls_sweep *sweep)
 {
     const char *folder = sweep->values->output;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot be made: %s", folder, strerror(errno));
-    int status = check_own(folder, "sweep.json", "\"lockstep_sweep\"");
+    int status = ls_cli_output_folder(folder);
+    if (status == 0)
+        status = check_own(folder, "sweep.json", "\"lockstep_sweep\"");
     if (status == 0)
         status = check_own(folder, "report.html", "content=\"lockstep\"");
     if (status == 0)

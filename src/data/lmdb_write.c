@@ -166,13 +166,32 @@ static void sync_folder(const char *folder)
     close(fd);
 }
 
+/* Makes a folder that no other user can enter while it is filled, as links could be laid in it;
+ * *mode: what it would have been without that. */
+static int make_private(const char *folder, mode_t *mode, struct ls_error *error)
+{
+    struct ls_text probe = {0};
+    struct stat info;
+    if (mkdir(folder, 0700) != 0)
+        return ls_fail_errno(error, LOCKSTEP_RESOURCE, folder, "cannot make the folder");
+    ls_text_format(&probe, "%s/mode", folder);
+    *mode = 0700;
+    if (!probe.failed && mkdir(probe.data, 0775) == 0) {
+        if (stat(probe.data, &info) == 0)
+            *mode = info.st_mode & 07777;
+        rmdir(probe.data);
+    }
+    ls_text_free(&probe);
+    return 0;
+}
+
 /* Gives the finished folder its name. rename would replace an empty folder; the check before and
  * the temporary name make that a race between two runs at most. */
-static int publish(const char *folder, const char *path, struct ls_error *error)
+static int publish(const char *folder, mode_t mode, const char *path, struct ls_error *error)
 {
     remove_file(folder, "lock.mdb"); /* made anew when it is opened */
     sync_folder(folder);
-    if (rename(folder, path) != 0)
+    if (chmod(folder, mode) != 0 || rename(folder, path) != 0)
         return ls_fail_errno(error, LOCKSTEP_RESOURCE, path, "cannot give the database its name");
     char *parent = ls_copy_string(path);
     char *slash = parent != NULL ? strrchr(parent, '/') : NULL;
@@ -198,15 +217,14 @@ static int write_into(const struct ls_lmdb_records *records, const char *path,
         ls_free(target);
         return ls_fail_memory(error, "a path");
     }
-    int status;
-    if (mkdir(folder.data, 0775) != 0) {
-        status = ls_fail_errno(error, LOCKSTEP_RESOURCE, folder.data, "cannot make the folder");
-    } else {
+    mode_t mode = 0700;
+    int status = make_private(folder.data, &mode, error);
+    if (status == 0) {
         status = fill_folder(records, folder.data, error);
         if (status == 0 && records->names != NULL)
             status = write_names(records->names, folder.data, error);
         if (status == 0)
-            status = publish(folder.data, target, error);
+            status = publish(folder.data, mode, target, error);
         if (status != 0)
             remove_folder(folder.data);
     }

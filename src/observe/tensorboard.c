@@ -20,6 +20,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/output.h"
 #include "observe/filters.h"
 #include "observe/records.h"
 
@@ -62,21 +63,16 @@ static int make_folders(const char *folder, struct ls_error *error)
     char *path = ls_copy_string(folder);
     if (path == NULL)
         return ls_fail_memory(error, "the name of a folder");
-    int made = 0;
-    for (char *end = path; made == 0 && *end != '\0';) {
+    for (char *end = path; *end != '\0';) {
         end += strspn(end, "/");
         end += strcspn(end, "/");
         char after = *end;
         *end = '\0';
-        made = mkdir(path, 0777) == 0 || errno == EEXIST ? 0 : errno;
+        (void)mkdir(path, 0777); /* what is missing then, the last one says */
         *end = after;
     }
     ls_free(path);
-    if (made == 0 && !ls_is_directory(folder))
-        made = ENOTDIR;
-    return made == 0 ? 0
-                     : ls_fail(error, LOCKSTEP_RESOURCE, folder, NULL, "cannot make the folder: %s",
-                               strerror(made));
+    return ls_output_folder(folder, error);
 }
 
 /* A number for the next file: the time, or one more than that of the latest file. */
@@ -109,8 +105,9 @@ static int open_file(struct lockstep_tensorboard *board, struct ls_error *error)
         board->failed = true;
         return ls_fail_memory(error, "the name of an event file");
     }
-    board->file = open(board->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    return board->file >= 0 ? 0 : fail_file(board, board->path, "cannot be created", error);
+    const int status = ls_output_open(board->path, LS_OUTPUT_NEW, false, &board->file, error);
+    board->failed = board->failed || status != 0;
+    return status;
 }
 
 int ls_tensorboard_flush(struct lockstep_tensorboard *board, struct ls_error *error)

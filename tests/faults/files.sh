@@ -78,7 +78,7 @@ if [ "${as_other[0]:-}" != none ]; then
         --resume secret
     other_user 7 'theirs/s: cannot create: Permission denied.*hint: choose a folder' "${run[@]}" \
         --snapshot-prefix theirs/s
-    other_user 7 'theirs/log: cannot create the log: Permission denied' "${run[@]}" \
+    other_user 7 'theirs/log: cannot write: Permission denied' "${run[@]}" \
         --log-json theirs/log
     small_net "backend: CIFAR source: 'secret'" >net.prototxt
     other_user 4 'secret: cannot open: Permission denied' "${run[@]}" --snapshot-prefix mine/s
@@ -87,6 +87,32 @@ if [ "${as_other[0]:-}" != none ]; then
     other_user 7 'theirs' mean --backend CIFAR --source cifar theirs/mean
     small_net >net.prototxt
 fi
+
+# Links that others may have laid: what they lead to stays as it is.
+mkdir shared
+echo precious >victim
+# laid NAME CODE COMMAND...: the command meets a symbolic link, then a hard link, in the place of shared/NAME.
+laid() {
+    local name=shared/$1 code=$2 kind
+    shift 2
+    for kind in -s ''; do
+        ln $kind "$PWD/victim" "$name"
+        expect "$code" -- "$@"
+        grep -qx precious victim || fail "$name, a link ($kind), was followed by: $*"
+        rm -f "$name"
+    done
+}
+run=("$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 1 --snapshot-prefix shared/s)
+laid .s.lock 7 "${run[@]}"
+laid s_iter_20.safetensors 0 "${run[@]}"
+laid status.json 0 "${run[@]}" --log-json shared/log
+laid m.prom 0 "${run[@]}" --metrics shared/m.prom
+laid report.html 2 "${run[@]}" --report shared
+laid log.json 4 "${run[@]}" --report shared
+laid net.svg 0 "$LOCKSTEP" draw --model net.prototxt -o shared/net.svg
+laid lockstep.1 0 "$LOCKSTEP" help --man-pages shared
+laid mean 0 "$LOCKSTEP" mean --backend CIFAR --source cifar shared/mean
+laid database 2 "$LOCKSTEP" convert --backend CIFAR --source cifar shared/database
 
 # Where snapshots cannot go is known before the first iteration, and before any file is touched.
 train 7 'none/s: cannot create: No such file or directory. hint: make the folder first: mkdir' \

@@ -53,7 +53,7 @@ expect 4 '!Wrote' -- "${predict[@]}" --skip-damaged --output-file none.csv p/2.p
 [ ! -e none.csv ] || fail "a file without predictions"
 mkdir empty
 expect 4 '^lockstep: empty: has no .jpg' -- "${predict[@]}" empty
-expect 7 "/no/where/a: cannot write" -- "${predict[@]}" --output-file /no/where/a p/1.png
+expect 7 "/no/where/a: cannot create" -- "${predict[@]}" --output-file /no/where/a p/1.png
 for file in net.prototxt "${weights[0]}" p/list p/1.png; do
     cp "$file" before
     expect 2 "$file is read; what is written would take its place" -- \
@@ -70,16 +70,17 @@ expect 2 "net.prototxt is read" -- "$LOCKSTEP" draw --model net.prototxt -o ./p/
 for option in log-json metrics trace; do
     train 2 "solver.prototxt is read" -- "--$option" solver.prototxt
 done
-expect 7 'p: cannot write: names a directory' -- "${predict[@]}" --output-file p p/1.png
+expect 7 'p: cannot create: names a directory' -- "${predict[@]}" --output-file p p/1.png
 mkfifo pipe
-expect 7 'pipe: cannot write: names a device or a pipe' -- "${predict[@]}" --output-file pipe p/1.png
+expect 7 'pipe: cannot create: names a device or a pipe' -- "${predict[@]}" --output-file pipe p/1.png
 [ -p pipe ] || fail "a file took the place of a pipe"
 
 # Stopped by a signal: nothing is left, and what was there before stays.
 for _ in $(seq 3000); do echo p/1.png; done >long
 "${predict[@]}" --workers 1 --list long --output-file all.csv >log 2>&1 &
 pid=$!
-while [ -d /proc/$pid ] && ! ls all.csv.part-* >/dev/null 2>&1; do sleep 0.01; done
+# Until it is whole the file has no name, or one with a dot in front.
+while [ -d /proc/$pid ] && ! ls -l /proc/$pid/fd .all.csv.* 2>/dev/null | grep -qE 'deleted|tmp'; do sleep 0.01; done
 kill -TERM $pid
 wait $pid
 status=$?
@@ -88,6 +89,6 @@ case $status in
 75) grep -q 'stopped after [0-9]* inputs' log || fail "no word of the stop: $(cat log)" ;;
 *) fail "status $status after a signal" ;;
 esac
-! ls ./*.part-* >/dev/null 2>&1 || fail "a part is left"
+! ls .all.csv.* >/dev/null 2>&1 || fail "a part is left"
 [[ $(head -n 1 all.csv) == input,label,rank,class,name,value ]] || fail "the file of before is damaged"
 finish

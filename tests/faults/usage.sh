@@ -112,9 +112,9 @@ for closed in '7 >&-' '0 2>&-' '7 <&- >&- 2>&-'; do
 done
 redirect 7 '--log-json /dev/full >log 2>&1'
 check_output 'the log is full' '/dev/full: the log could not be written'
-expect 7 'none/x: cannot create the log: No such file.*make the folder first' -- "$LOCKSTEP" train --overwrite --solver \
+expect 7 'none/x: cannot write: No such file.*make the folder first' -- "$LOCKSTEP" train --overwrite --solver \
     solver.prototxt --log-json none/x
-expect 7 'cannot create the log: Is a directory' -- "$LOCKSTEP" train --overwrite --solver solver.prototxt \
+expect 7 'cannot write: is a folder' -- "$LOCKSTEP" train --overwrite --solver solver.prototxt \
     --log-json .
 # A reader that goes away must not end a training.
 "$LOCKSTEP" train --overwrite --solver solver.prototxt --set display=1 2>/dev/null | head -n 1 >/dev/null

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,9 +17,9 @@ static bool numbers_change;
 
 /* In the place of the C library's own: a file system may give a file a number that does not last.
  */
-int stat(const char *restrict path, struct stat *restrict info)
+int lstat(const char *restrict path, struct stat *restrict info)
 {
-    int result = fstatat(AT_FDCWD, path, info, 0);
+    int result = fstatat(AT_FDCWD, path, info, AT_SYMLINK_NOFOLLOW);
     info->st_ino += numbers_change;
     return result;
 }
@@ -72,13 +73,46 @@ static void the_lock_of_a_killed_process_is_free(void **state)
     assert_false(is_there(path));
 }
 
-/* Where there can be no file nothing is locked, and nothing fails. */
-static void where_there_can_be_no_file_nothing_is_locked(void **state)
+static void assert_refused(const char *path, const char *why)
+{
+    struct ls_lock *lock;
+    struct ls_error error = {0};
+    assert_int_equal(ls_lock_take(path, &lock, &error), LOCKSTEP_RESOURCE);
+    assert_null(lock);
+    assert_non_null(strstr(error.problems[0].message, why));
+}
+
+/* Two trainings under one prefix must be kept apart, and what is in the lock's place stays. */
+static void what_is_no_lock_is_an_error_and_stays(void **state)
 {
     (void)state;
-    struct ls_lock *lock;
-    assert_int_equal(ls_lock_take(ls_test_path("nowhere/.a.lock"), &lock, NULL), 0);
-    assert_null(lock);
+    const char *path = ls_test_path(".placed.lock");
+    char victim[512];
+    snprintf(victim, sizeof victim, "%s.victim", path);
+    assert_refused(ls_test_path("nowhere/.a.lock"), "No such file");
+    path = ls_test_path(".placed.lock");
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_refused(path, "is a folder");
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(mkfifo(path, 0666), 0);
+    assert_refused(path, "is no file");
+    unlink(path);
+    ls_test_write(victim, "process of ours", 15);
+    assert_int_equal(link(victim, path), 0);
+    assert_refused(path, "hard links");
+    unlink(path);
+    assert_int_equal(symlink(victim, path), 0);
+    assert_refused(path, "symbolic link");
+    unlink(path);
+    ls_test_write(path, "a thesis\n", 9);
+    assert_refused(path, "has the name of a lock, and something else in it");
+    size_t size;
+    char *text = ls_test_read(path, &size);
+    assert_int_equal(size, 9);
+    free(text);
+    text = ls_test_read(victim, &size);
+    assert_int_equal(size, 15);
+    free(text);
 }
 
 static void a_file_whose_number_changes_is_locked(void **state)
@@ -99,7 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_held_lock_is_refused_to_others),
         cmocka_unit_test(the_lock_of_a_killed_process_is_free),
-        cmocka_unit_test(where_there_can_be_no_file_nothing_is_locked),
+        cmocka_unit_test(what_is_no_lock_is_an_error_and_stays),
         cmocka_unit_test(a_file_whose_number_changes_is_locked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
