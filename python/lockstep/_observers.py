@@ -111,7 +111,10 @@ class Observer:
 def _open(path: str, how: int, named: bool) -> TextIO:
     """Opens a file for writing as the library does: not through another user's link."""
     descriptor = ctypes.c_int(-1)
-    status_of("lockstep_file_open", encode(path), how, int(named), ctypes.byref(descriptor))
+    try:
+        status_of("lockstep_file_open", encode(path), how, int(named), ctypes.byref(descriptor))
+    except LockstepError as failure:
+        raise OSError(str(failure)) from failure
     return open(descriptor.value, "a", encoding="utf-8")
 
 

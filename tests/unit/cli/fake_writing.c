@@ -14,6 +14,18 @@ struct lockstep_whole_file {
     char path[512], part[520];
 };
 
+/* A failure with the reason that errno has. */
+static int fail(const char *path, struct lockstep_error *error)
+{
+    const char *before = fake.message;
+    static char text[1024];
+    snprintf(text, sizeof text, "%s: cannot write: %s", path, strerror(errno));
+    fake.message = text;
+    fake_answer(LOCKSTEP_RESOURCE, error);
+    fake.message = before;
+    return LOCKSTEP_RESOURCE;
+}
+
 int lockstep_file_open(const char *path, enum lockstep_file_how how, int named, int *descriptor,
                        struct lockstep_error *error)
 {
@@ -22,12 +34,12 @@ int lockstep_file_open(const char *path, enum lockstep_file_how how, int named, 
     *descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | flags[how], 0666);
     if (*descriptor < 0 && errno == ENXIO)
         *descriptor = open(path, O_WRONLY | O_CLOEXEC);
-    return fake_answer(*descriptor >= 0 ? 0 : LOCKSTEP_RESOURCE, error);
+    return *descriptor >= 0 ? 0 : fail(path, error);
 }
 
 int lockstep_folder_make(const char *path, struct lockstep_error *error)
 {
-    return fake_answer(mkdir(path, 0777) == 0 || errno == EEXIST ? 0 : LOCKSTEP_RESOURCE, error);
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? 0 : fail(path, error);
 }
 
 int lockstep_whole_file_new(const char *path, struct lockstep_whole_file **output,
@@ -41,7 +53,7 @@ int lockstep_whole_file_new(const char *path, struct lockstep_whole_file **outpu
     if (stat(path, &info) != 0 || S_ISREG(info.st_mode))
         made.descriptor = open(made.part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (made.descriptor < 0)
-        return fake_answer(LOCKSTEP_RESOURCE, error);
+        return fail(path, error);
     *output = fake_make(sizeof **output);
     **output = made;
     return 0;
@@ -56,7 +68,7 @@ int lockstep_whole_file_commit(struct lockstep_whole_file *output, struct lockst
 {
     close(output->descriptor);
     output->descriptor = -1;
-    return fake_answer(rename(output->part, output->path) == 0 ? 0 : LOCKSTEP_RESOURCE, error);
+    return rename(output->part, output->path) == 0 ? 0 : fail(output->path, error);
 }
 
 void lockstep_whole_file_free(struct lockstep_whole_file *output)
