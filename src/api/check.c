@@ -13,6 +13,7 @@
 #include "engine/plans.h"
 #include "ops/devices.h"
 #include "schema/net.h"
+#include "solver/training_plan.h"
 
 void lockstep_check_options_init(struct lockstep_check_options *options)
 {
@@ -42,18 +43,20 @@ static void tell_bad(void *user, int64_t record, const char *name, const char *r
         checking->options->bad(checking->options->user, &bad);
 }
 
-static void warn(const struct checking *checking, const char *text)
+/* What no record is bad for, and that cannot be meant. */
+static void tell_warning(void *user, const char *sentence)
 {
-    const struct lockstep_callbacks *callbacks = &checking->callbacks;
-    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_WARNING, .text = text, .test_net = -1};
-    if (callbacks->event != NULL)
-        callbacks->event(callbacks->user, &event);
+    const struct checking *checking = user;
+    const struct lockstep_event event = {
+        .kind = LOCKSTEP_EVENT_WARNING, .text = sentence, .test_net = -1};
+    if (checking->callbacks.event != NULL)
+        checking->callbacks.event(checking->callbacks.user, &event);
 }
 
 static void tell_odd(void *user, const struct ls_number_rule *rule, int64_t record,
                      const char *name, const char *text, int64_t count)
 {
-    const struct checking *checking = user;
+    struct checking *checking = user;
     struct ls_text sentence = {0};
     (void)record;
     ls_text_format(&sentence, "%s, layer '%s', %s: %s: its %s (%s)", checking->source.net,
@@ -61,7 +64,7 @@ static void tell_odd(void *user, const struct ls_number_rule *rule, int64_t reco
     if (count > 1)
         ls_text_format(&sentence, "; %lld records have such numbers", (long long)count);
     if (!sentence.failed)
-        warn(checking, sentence.data);
+        tell_warning(checking, sentence.data);
     ls_text_free(&sentence);
 }
 
@@ -144,16 +147,6 @@ static void close_net(struct forgiving_net *opened)
     ls_parameter_set_free(opened->parameters);
 }
 
-/* What data sets have passed over. */
-static void tell_warning(void *user, const char *sentence)
-{
-    const struct checking *checking = user;
-    const struct lockstep_event event = {
-        .kind = LOCKSTEP_EVENT_WARNING, .text = sentence, .test_net = -1};
-    if (checking->callbacks.event != NULL)
-        checking->callbacks.event(checking->callbacks.user, &event);
-}
-
 /* Reads all data of a net. */
 static int check_net(struct checking *checking, struct ls_net *net, struct ls_error *error)
 {
@@ -205,6 +198,8 @@ int lockstep_check(const struct lockstep_solver *solver,
     checking.source.net = name;
     struct forgiving_net train;
     int status = open_net(&train, &definition->train, LOCKSTEP__PHASE__TRAIN, seed, NULL, inner);
+    if (status == 0)
+        status = ls_training_plan_tell_rates(definition, train.net, tell_warning, &checking, inner);
     if (status == 0)
         status = check_net(&checking, train.net, inner);
     for (size_t i = 0; i < definition->test_count && status != LOCKSTEP_STOPPED; i++) {

@@ -140,6 +140,9 @@ static int plan_training(struct lockstep_plan *plan, const struct lockstep_plan_
     show_memory(plan, &plan->trainer->forecast);
     tell_warnings(plan->trainer->definition->warning, plan->trainer->definition->warning_count,
                   &fit, options);
+    if (options->warn != NULL)
+        LS_TRY(ls_training_plan_tell_rates(plan->trainer->definition, plan->trainer->train,
+                                           options->warn, options->user, error));
     LS_TRY(show_parameters(plan, error));
     return show_nets(plan, &fit, error);
 }

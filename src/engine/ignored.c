@@ -4,7 +4,9 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
+#include "graph/odd_layers.h"
 #include "ir/layer.h"
 
 static bool ignored_is_alike(const struct ls_ignored *a, const struct ls_ignored *b)
@@ -66,10 +68,44 @@ static void ignored_tell_data(struct ls_net *const *nets, size_t count,
         }
 }
 
+/* Sentences that were said, so that what several nets have alike is said once. */
+struct ignored_said {
+    char **sentences;
+    size_t count, capacity;
+    void (*say)(void *user, const char *sentence);
+    void *user;
+};
+
+static void ignored_say_once(void *user, const char *sentence)
+{
+    struct ignored_said *said = user;
+    for (size_t i = 0; i < said->count; i++)
+        if (strcmp(said->sentences[i], sentence) == 0)
+            return;
+    char *copy = ls_copy_string(sentence);
+    if (copy != NULL && LS_GROW(said->sentences, said->count, said->capacity))
+        said->sentences[said->count++] = copy;
+    else
+        ls_free(copy);
+    said->say(said->user, sentence);
+}
+
+static void ignored_tell_odd(struct ls_net *const *nets, size_t count,
+                             void (*say)(void *user, const char *sentence), void *user)
+{
+    struct ignored_said said = {.say = say, .user = user};
+    for (size_t n = 0; n < count; n++)
+        ls_graph_tell_odd(ls_net_graph(nets[n]), ignored_say_once, &said);
+    for (size_t i = 0; i < said.count; i++)
+        ls_free(said.sentences[i]);
+    ls_free(said.sentences);
+}
+
 void ls_ignored_tell(struct ls_net *const *nets, size_t count,
                      void (*say)(void *user, const char *sentence), void *user)
 {
     ignored_tell_data(nets, count, say, user);
+    ignored_tell_odd(nets, count, say, user);
     for (size_t n = 0; n < count; n++) {
         const struct ls_graph *graph = ls_net_graph(nets[n]);
         for (size_t i = 0; i < graph->ignored_count; i++) {

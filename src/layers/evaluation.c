@@ -23,10 +23,15 @@ int ls_evaluation_check(const struct ls_layer *layer, struct ls_error *error,
     LS_TRY(ls_boxes_check_truths(layer, error, 1, &attr->objects));
     for (int i = 0; i < 2; i++) {
         const struct ls_value *value = layer->bottom[i];
-        if (ls_value_sample_rows(value) / value->rows != graph->samples)
+        const int64_t samples = ls_value_sample_rows(value) / value->rows;
+        if (samples != graph->samples)
             return ls_layer_fail(layer, error, NULL, "bottom",
-                                 "put it in front of the layer that mixes samples",
-                                 "its bottom '%s' has no rows for each sample", value->name);
+                                 "a DummyData layer gives each sample of the batch its own with "
+                                 "shape { dim: BATCH ... }; layers that mix samples come behind",
+                                 "its bottom '%s' has rows for %lld sample%s, and the batch has "
+                                 "%lld",
+                                 value->name, (long long)samples, samples == 1 ? "" : "s",
+                                 (long long)graph->samples);
     }
     return 0;
 }

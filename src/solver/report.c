@@ -203,6 +203,12 @@ static void report_groups(struct ls_trainer *trainer)
     }
 }
 
+static void report_warning(void *user, const char *sentence)
+{
+    struct ls_trainer *trainer = user;
+    WARN("%s", sentence);
+}
+
 static void report_rate(struct ls_trainer *trainer)
 {
     const struct ls_schedule *schedule = &trainer->schedule;
@@ -222,6 +228,7 @@ static void report_rate(struct ls_trainer *trainer)
     else if (schedule->warmup > 0)
         SAY("Warm-up over %lld iterations, from %.6g of the rate", ll(schedule->warmup),
             schedule->warmup_start);
+    ls_schedule_tell_odd(schedule, report_warning, trainer);
     if (ls_caffe_files_wanted(trainer) && !ls_caffe_files_have_state(trainer))
         SAY("Caffe has no %s: its weights are written, but no .solverstate",
             missing_in_caffe(trainer));
@@ -520,12 +527,6 @@ static int report_facts(struct ls_trainer *trainer, int64_t end, struct ls_error
     return status;
 }
 
-static void warn_of_ignored(void *user, const char *sentence)
-{
-    struct ls_trainer *trainer = user;
-    WARN("%s", sentence);
-}
-
 /* Parameters that layers do not read. */
 static int report_ignored(struct ls_trainer *trainer, struct ls_error *error)
 {
@@ -535,7 +536,7 @@ static int report_ignored(struct ls_trainer *trainer, struct ls_error *error)
     nets[0] = trainer->train;
     for (size_t i = 0; i < trainer->test_count; i++)
         nets[i + 1] = trainer->tests[i].net;
-    ls_ignored_tell(nets, trainer->test_count + 1, warn_of_ignored, trainer);
+    ls_ignored_tell(nets, trainer->test_count + 1, report_warning, trainer);
     ls_free(nets);
     return 0;
 }

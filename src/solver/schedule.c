@@ -286,6 +286,63 @@ int ls_schedule_init(struct ls_schedule *schedule, const struct ls_definition *d
     return 0;
 }
 
+/* Why a policy never changes the rate; NULL: it does. */
+static const char *idle_reason(const struct ls_schedule *schedule)
+{
+    switch (schedule->policy) {
+    case LS_POLICY_STEP:
+        return schedule->gamma == 1                       ? "gamma is 1"
+               : schedule->stepsize >= schedule->max_iter ? "stepsize is not below max_iter"
+                                                          : NULL;
+    case LS_POLICY_MULTISTEP:
+        return schedule->gamma == 1                           ? "gamma is 1"
+               : schedule->stepvalue_count == 0               ? "there is no stepvalue"
+               : schedule->stepvalue[0] >= schedule->max_iter ? "no stepvalue is below max_iter"
+                                                              : NULL;
+    case LS_POLICY_EXP:
+        return schedule->gamma == 1 ? "gamma is 1" : NULL;
+    case LS_POLICY_INV:
+        return schedule->gamma == 0 ? "gamma is 0" : schedule->power == 0 ? "power is 0" : NULL;
+    case LS_POLICY_POLY:
+        return schedule->power == 0 ? "power is 0" : NULL;
+    case LS_POLICY_COSINE:
+        return schedule->lr_min == schedule->base_lr ? "lr_min is base_lr" : NULL;
+    default:
+        return NULL;
+    }
+}
+
+void ls_schedule_tell_odd(const struct ls_schedule *schedule,
+                          void (*say)(void *user, const char *sentence), void *user)
+{
+    char text[200];
+    const char *reason = idle_reason(schedule);
+    const size_t steps = schedule->policy == LS_POLICY_MULTISTEP ? schedule->stepvalue_count : 0;
+    if (schedule->max_iter < 1)
+        return;
+    if (schedule->base_lr == 0 && schedule->policy != LS_POLICY_MULTIFIXED)
+        say(user, "base_lr is 0: no update will change a weight");
+    else if (reason != NULL) {
+        snprintf(text, sizeof text, "lr_policy never changes the rate: %s", reason);
+        say(user, text);
+    }
+    for (size_t i = 0; i < steps && reason == NULL; i++)
+        if (schedule->stepvalue[i] > schedule->max_iter) {
+            snprintf(text, sizeof text, "stepvalue %lld is beyond max_iter %lld: it never comes",
+                     (long long)schedule->stepvalue[i], (long long)schedule->max_iter);
+            say(user, text);
+            break;
+        }
+    if (schedule->warmup > schedule->max_iter) {
+        snprintf(
+            text, sizeof text,
+            "the warm-up of %lld iterations is longer than the training (%lld): the rate never "
+            "comes to what the policy says",
+            (long long)schedule->warmup, (long long)schedule->max_iter);
+        say(user, text);
+    }
+}
+
 void ls_schedule_free(struct ls_schedule *schedule)
 {
     ls_free(schedule->stepvalue);

@@ -54,6 +54,11 @@ int ls_schedule_init(struct ls_schedule *schedule, const struct ls_definition *d
                      double updates_per_epoch, struct ls_error *error);
 void ls_schedule_free(struct ls_schedule *schedule);
 
+/* Calls `say` with a sentence for what the schedule says in vain: steps that come too late, a
+ * warm-up that is longer than the training, a policy that changes nothing, no rate at all. */
+void ls_schedule_tell_odd(const struct ls_schedule *schedule,
+                          void (*say)(void *user, const char *sentence), void *user);
+
 /* The learning rate of update number `iteration` (0: the first), before lr_mult. */
 double ls_schedule_rate(const struct ls_schedule *schedule, int64_t iteration);
 

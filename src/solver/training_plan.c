@@ -253,6 +253,26 @@ int ls_training_plan_create(const struct ls_solver_definition *definition,
     return status;
 }
 
+int ls_training_plan_tell_rates(const struct ls_solver_definition *definition,
+                                const struct ls_net *train,
+                                void (*say)(void *user, const char *sentence), void *user,
+                                struct ls_error *error)
+{
+    struct ls_schedule schedule;
+    const struct ls_batching *batching = &train->batching;
+    const int64_t asked = definition->solver->iter_size;
+    const int64_t batches = asked > batching->iter_size ? asked : batching->iter_size;
+    const double passes = (double)batching->iter_size / (double)batches;
+    const double per_epoch =
+        batching->samples == INT64_MAX ? 0 : ls_batching_updates_per_epoch(batching) * passes;
+    int status = ls_schedule_init(&schedule, definition->definition, definition->solver,
+                                  batching->batch * batches, per_epoch, error);
+    if (status == 0)
+        ls_schedule_tell_odd(&schedule, say, user);
+    ls_schedule_free(&schedule);
+    return status;
+}
+
 void ls_training_plan_free(struct ls_trainer *trainer)
 {
     if (trainer == NULL)

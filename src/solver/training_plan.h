@@ -28,6 +28,12 @@ int ls_training_plan_check(const struct ls_solver_definition *definition, struct
 int ls_training_plan_check_types(const struct ls_solver_definition *definition,
                                  struct ls_error *error);
 
+/* Calls `say` for what the solver's rates cannot mean (ls_schedule_tell_odd), of a train net. */
+int ls_training_plan_tell_rates(const struct ls_solver_definition *definition,
+                                const struct ls_net *train,
+                                void (*say)(void *user, const char *sentence), void *user,
+                                struct ls_error *error);
+
 struct ls_store_options ls_training_plan_store_options(const struct ls_trainer *trainer);
 /* How many batches make one pass over a test net's data (test_iter if it is given). */
 int64_t ls_training_plan_batches(const struct ls_net *net, int32_t test_iter);

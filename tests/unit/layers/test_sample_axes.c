@@ -138,7 +138,7 @@ static const struct axes_case cases[] = {
     {LAYER("DetectionEvaluate") XLY JUDGED, "10x1x6x7 10x3x8", "figure"},
     {LAYER("DetectionEvaluate") XLY JUDGED, "10x6x7 30x8/3", "no: " ALIKE},
     {LAYER("DetectionEvaluate") XLY JUDGED, "20x3x7/2 20x3x8/2", "figure"},
-    {LAYER("DetectionEvaluate") XLY JUDGED, "8x6x7 6x3x8", "no: has no rows for each sample"},
+    {LAYER("DetectionEvaluate") XLY JUDGED, "8x6x7 6x3x8", "no: has rows for 6 samples"},
     {LAYER("DetectionEvaluate") XLY JUDGED, "6x10x7@1 6x10x8@1", "no: " NOT_IN_FRONT},
     {LAYER("DetectionEvaluate") XLY JUDGED, "10x6x7? 10x3x8", "no: " NOT_IN_FRONT},
 
@@ -172,7 +172,7 @@ static const struct axes_case cases[] = {
 
     {LAYER("EvalDetection") XLY EVAL, "10x14x5x5 10x3x8", "figure"},
     {LAYER("EvalDetection") XLY EVAL, "10x14x5x5 30x8/3", "no: " ALIKE},
-    {LAYER("EvalDetection") XLY EVAL, "8x14x5x5 6x3x8", "no: has no rows for each sample"},
+    {LAYER("EvalDetection") XLY EVAL, "8x14x5x5 6x3x8", "no: has rows for 6 samples"},
     {LAYER("EvalDetection") XLY EVAL, "14x10x5x5@1 10x3x8", "no: " NOT_IN_FRONT},
     {LAYER("EvalDetection") XLY EVAL, "10x14x5x5? 10x3x8", "no: " NOT_IN_FRONT},
 

@@ -3,6 +3,7 @@
 #include "solver/schedule.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "support/support.h"
@@ -171,6 +172,57 @@ static void schedule_of_language_models(void **state)
     expect(100, 0);
 }
 
+static void collect(void *user, const char *sentence)
+{
+    char *said = user;
+    snprintf(said + strlen(said), 500 - strlen(said), "%s; ", sentence);
+}
+
+/* What a schedule says in vain is told; one that acts is not spoken of. */
+static void schedules_that_cannot_be_meant(void **state)
+{
+    (void)state;
+    static int32_t late[] = {20, 100, 101}, never[] = {100, 200}, good[] = {20, 100};
+    const struct {
+        const char *policy;
+        int32_t *stepvalue;
+        size_t steps;
+        int32_t stepsize, warmup;
+        float gamma, rate;
+        const char *words; /* "": nothing is said */
+    } cases[] = {
+        {"fixed", NULL, 0, 7, 0, 1, 0.5F, ""},
+        {"fixed", NULL, 0, 7, 100, 1, 0.5F, ""},
+        {"fixed", NULL, 0, 7, 101, 1, 0.5F,
+         "the warm-up of 101 iterations is longer than the training (100)"},
+        {"fixed", NULL, 0, 7, 0, 1, 0, "base_lr is 0: no update will change a weight"},
+        {"step", NULL, 0, 99, 0, 0.1F, 0.5F, ""},
+        {"step", NULL, 0, 100, 0, 0.1F, 0.5F, "never changes the rate: stepsize is not below"},
+        {"step", NULL, 0, 7, 0, 1, 0.5F, "never changes the rate: gamma is 1"},
+        {"multistep", good, 2, 7, 0, 0.1F, 0.5F, ""},
+        {"multistep", late, 3, 7, 0, 0.1F, 0.5F, "stepvalue 101 is beyond max_iter 100"},
+        {"multistep", never, 2, 7, 0, 0.1F, 0.5F, "never changes the rate: no stepvalue is below"},
+        {"inv", NULL, 0, 7, 0, 0, 0.5F, "never changes the rate: gamma is 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Lockstep__SolverParameter solver;
+        char said[500] = "";
+        begin(&solver, cases[i].policy);
+        solver.stepvalue = cases[i].stepvalue;
+        solver.n_stepvalue = cases[i].steps;
+        solver.stepsize = cases[i].stepsize;
+        solver.warmup_iter = cases[i].warmup;
+        solver.gamma = cases[i].gamma;
+        solver.base_lr = cases[i].rate;
+        make(&solver, 1);
+        ls_schedule_tell_odd(&schedule, collect, said);
+        if (cases[i].words[0] == '\0')
+            assert_string_equal(said, "");
+        else if (strstr(said, cases[i].words) == NULL)
+            fail_msg("'%s' is not in: %s", cases[i].words, said);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +231,7 @@ int main(void)
         cmocka_unit_test(steps_at_given_updates),
         cmocka_unit_test(stages_with_rates_of_their_own),
         cmocka_unit_test(warm_ups),
+        cmocka_unit_test(schedules_that_cannot_be_meant),
         cmocka_unit_test(a_batch_scales_all_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
