@@ -17,7 +17,7 @@
 static const struct {
     const char *name, *summary;
 } kinds[LS_KINDS] = {
-    [LS_KIND_UNKNOWN] = {"unknown", "nothing that is known here"},
+    [LS_KIND_UNKNOWN] = {"unknown", "unknown kind"},
     [LS_KIND_SAFETENSORS] = {"safetensors", "safetensors: named tensors"},
     [LS_KIND_SHARDS] = {"safetensors-index", "an index of several safetensors files"},
     [LS_KIND_CAFFEMODEL] = {"caffemodel", "Caffe's weights (binary NetParameter)"},

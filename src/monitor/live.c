@@ -77,6 +77,7 @@ struct line {
     int count;
     double fraction;  /* of the bar */
     bool bar, no_bar; /* it is there; it is not wished */
+    struct ls_live_bar *before;
 };
 
 static int columns_of(const struct part *part, enum form form)
@@ -122,6 +123,20 @@ static void compose_bar(double fraction, int columns, char *out)
     *out = '\0';
 }
 
+/* Columns of the bar, of `left` more than its least: as many as before, where that fits. */
+static int choose_bar(const struct line *line, int left, int width)
+{
+    const int more = left < BAR_MAX - BAR_MIN ? left : BAR_MAX - BAR_MIN;
+    int columns = BAR_MIN + more / BAR_STEP * BAR_STEP;
+    if (line->before == NULL)
+        return columns;
+    if (line->before->width == width && line->before->columns < columns &&
+        line->before->columns > 0)
+        columns = line->before->columns;
+    *line->before = (struct ls_live_bar){columns, width};
+    return columns;
+}
+
 /* The bar takes what remains, in steps, so that the line does not jump with every digit. */
 static void put_line(struct line *line, const struct step *steps, size_t count, int width,
                      char *out, size_t size)
@@ -129,10 +144,8 @@ static void put_line(struct line *line, const struct step *steps, size_t count, 
     char bar[BAR_MAX + 1] = "";
     int room = width < (int)size ? width : (int)size - 1;
     int left = room - choose_parts(line, steps, count, room);
-    if (line->bar) {
-        int more = left < BAR_MAX - BAR_MIN ? left : BAR_MAX - BAR_MIN;
-        compose_bar(line->fraction, BAR_MIN + more / BAR_STEP * BAR_STEP, bar);
-    }
+    if (line->bar)
+        compose_bar(line->fraction, choose_bar(line, left, width), bar);
     size_t at = (size_t)snprintf(out, size, "%s", bar);
     for (int i = 0; i < line->count; i++) {
         const struct part *part = &line->parts[i];
@@ -177,7 +190,7 @@ void ls_live_compose(const struct ls_live *live, int width, char *out, size_t si
     static const struct step steps[] = {
         {DONE, SHORT}, {LOSS, SHORT}, {LEFT, SHORT},  {SCORE, SHORT}, {SPEED, SHORT}, {BAR, WHOLE},
         {DONE, WHOLE}, {LOSS, WHOLE}, {SCORE, WHOLE}, {SPEED, WHOLE}, {RATE, WHOLE}};
-    struct line line = {.count = COUNT};
+    struct line line = {.count = COUNT, .before = live->bar};
     struct part *parts = line.parts;
     line.fraction = fraction_done(live->iteration, live->iteration_end);
     put_done(&parts[DONE], live->iteration, live->iteration_end, "");
@@ -204,7 +217,7 @@ void ls_live_compose_count(const struct ls_counted *counted, int width, char *ou
     enum { DONE, SPEED, LEFT, COUNT };
     static const struct step steps[] = {{DONE, SHORT},  {LEFT, SHORT}, {DONE, WHOLE},
                                         {SPEED, SHORT}, {BAR, WHOLE},  {SPEED, WHOLE}};
-    struct line line = {.count = COUNT, .no_bar = !counted->bar};
+    struct line line = {.count = COUNT, .no_bar = !counted->has_bar, .before = counted->bar};
     double done = (double)counted->done, all = (double)counted->all;
     char what[PART_SIZE / 2];
     snprintf(what, sizeof what, " %s", counted->what);

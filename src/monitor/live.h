@@ -8,10 +8,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* How long a bar was drawn last: it does not grow again when numbers beside it become shorter. */
+struct ls_live_bar {
+    int columns, width; /* of the bar; of what it was drawn for */
+};
+
 /* A line on a terminal, which is drawn over itself. */
 struct ls_live_line {
     FILE *out;   /* borrowed */
     int columns; /* that it takes on the screen; 0: it is not there */
+    struct ls_live_bar bar;
 };
 
 /* Puts `text`, which must not be wider than a terminal of `width` columns, in the line's place.
@@ -29,6 +35,7 @@ struct ls_live {
     double seconds_left;       /* < 0: not known yet */
     const char *score_name;    /* of the last test, as "accuracy"; NULL: there is none */
     double score;
+    struct ls_live_bar *bar; /* of the lines before; NULL: there are none */
 };
 
 /* Composes the line, at most `width` columns of ASCII, in `out` of `size` bytes:
@@ -44,7 +51,8 @@ struct ls_counted {
     const char *what; /* "records" */
     int64_t done, all;
     double seconds; /* 0: not known yet */
-    bool bar;
+    bool has_bar;
+    struct ls_live_bar *bar; /* as above */
 };
 void ls_live_compose_count(const struct ls_counted *counted, int width, char *out, size_t size);
 

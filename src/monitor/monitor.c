@@ -24,7 +24,7 @@ void ls_monitor_init(struct ls_monitor *monitor, FILE *out, FILE *log, double (*
                                    .terminal = ls_terminal(out),
                                    .quiet = ls_quiet(),
                                    .verbose = ls_verbose(),
-                                   .line = {out, 0}};
+                                   .line = {.out = out}};
     monitor->clock = clock != NULL ? clock : ls_monitor_clock;
     monitor->begun = monitor->clock();
     monitor->line_time = monitor->window_time = monitor->begun;
@@ -167,7 +167,8 @@ static void draw(struct ls_monitor *monitor, const struct lockstep_event *event)
                            .seconds_left = left,
                            .score_name =
                                monitor->score_name[0] != '\0' ? monitor->score_name : NULL,
-                           .score = monitor->score};
+                           .score = monitor->score,
+                           .bar = &monitor->line.bar};
     char line[256];
     /* The last column stays free: writing to it would wrap on some terminals. So do two more, for
      * the "^C" that a terminal shows, which goes away with the line. */

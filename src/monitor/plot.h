@@ -33,8 +33,8 @@ struct ls_plot {
 };
 
 /* Writes the title, the area with its axes, and a line for each curve: its mark, its name, the last
- * figure, the smallest and the largest. In ASCII each curve has a mark of its own; the figures of one
- * column are one mean. Returns the lines that it wrote. */
+ * figure, the smallest and the largest. In ASCII each curve has a mark of its own; the figures of
+ * one column are one mean. Returns the lines that it wrote. */
 int ls_plot_put(FILE *out, const struct ls_plot *plot);
 
 #endif

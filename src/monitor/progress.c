@@ -14,7 +14,7 @@ void ls_progress_init(struct ls_progress *progress, FILE *out, double (*clock)(v
     *progress = (struct ls_progress){.out = out,
                                      .terminal = ls_terminal(out),
                                      .quiet = ls_quiet(),
-                                     .line = {out, 0},
+                                     .line = {.out = out},
                                      .unit = "records"};
     progress->clock = clock != NULL ? clock : ls_monitor_clock;
     progress->begun = progress->told = progress->clock();
@@ -32,14 +32,15 @@ void ls_progress_clear(struct ls_progress *progress)
 }
 
 /* On a terminal as much as fits, with a bar; in a file without one. */
-static void compose(const struct ls_progress *progress, const struct lockstep_event *event,
-                    int width, char *line, size_t size)
+static void compose(struct ls_progress *progress, const struct lockstep_event *event, int width,
+                    char *line, size_t size)
 {
     struct ls_counted counted = {.what = progress->unit,
                                  .done = event->samples,
                                  .all = event->iteration_end,
                                  .seconds = progress->clock() - progress->begun,
-                                 .bar = progress->terminal};
+                                 .has_bar = progress->terminal,
+                                 .bar = &progress->line.bar};
     ls_live_compose_count(&counted, width, line, size);
 }
 
@@ -76,7 +77,9 @@ void ls_progress_event(void *user, const struct lockstep_event *event)
         putc('\n', progress->out);
         progress->told = now;
     }
-    if (counted && last) /* what is counted next has a speed of its own */
+    if (counted && last) { /* what is counted next has a speed of its own */
         progress->begun = now;
+        progress->line.bar = (struct ls_live_bar){.columns = 0};
+    }
     fflush(progress->out);
 }

@@ -49,6 +49,7 @@ caffe 0 train -solver solver.prototxt --gpu=0,1
 grep -qvE '^[IWE][01][0-9][0-3][0-9] [0-9:.]{15} +[0-9]+ [a-z_]+\.cpp:[0-9]+\] ' log &&
     fail "a line without the prefix"
 has "^W.* -gpu 0,1: using the CPU with"
+has "^W.*batch_size is the whole batch here"
 count "^$prefix(Solving solver)" 1
 for i in 0 4 8; do
     has "^${prefix}Iteration $i \\($number iter/s, ${number}s/[0-9]+ iters\\), loss = $number\$"
@@ -166,7 +167,8 @@ net: "missing_net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 1 snapsho
 TEXT
 sed 's/backend: SYNTHETIC/backend: LMDB source: "nowhere"/; s/synthetic_param { count: 200 }//' \
     net.prototxt >missing_net.prototxt
-caffe 4 train -solver missing.prototxt
+caffe 4 train -solver missing.prototxt -gpu all
+has "^W.*batch_size is the whole batch here"
 caffe 0 train -solver missing.prototxt -dummy_data -input data=4,1,6,6
 has "^W.*layer 'data' \\(train\\): random data"
 caffe 2 train -solver missing.prototxt -dummy_data -input data=4,1,6,6 # spares what was trained

@@ -86,7 +86,7 @@ show 4 '^lockstep: broken:1:' -- broken
 printf 'layer { name: "a" type: \n' >broken.prototxt
 show 3 '^lockstep: broken.prototxt:[0-9]+:' -- broken.prototxt
 printf 'one\ntwo\033[2J\n' >lines
-show 2 'no kind that is known' '!'$'\033' -- lines
+show 2 'a file of unknown kind' '!'$'\033' -- lines
 printf 'one\ntwo\n' >lines
 show 0 'lines: 2' '^ +1  two$' -- lines
 

@@ -34,6 +34,36 @@ static void expect_lines(const struct ls_live *shown, const struct width_case *c
     }
 }
 
+static int bar_columns(const struct ls_live *shown, int width)
+{
+    char line[256];
+    ls_live_compose(shown, width, line, sizeof line);
+    return line[0] == '[' ? (int)(strchr(line, ']') - line) + 1 : 0;
+}
+
+/* Numbers get shorter and longer: the bar becomes shorter where it must, and then stays. */
+static void the_bar_keeps_its_length(void **state)
+{
+    (void)state;
+    static const double times[] = {605, 599.4, 600, 59, 3700, 59, 605, 9};
+    struct ls_live_bar bar = {.columns = 0};
+    struct ls_live shown = live;
+    shown.bar = &bar;
+    for (int width = 78; width < 100; width++) {
+        int before = 0;
+        for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+            shown.seconds_left = times[i];
+            shown.samples_per_second = i % 2 == 0 ? 9.5 : 812345;
+            const int columns = bar_columns(&shown, width);
+            assert_true(columns >= 10 && (before == 0 || columns <= before));
+            before = columns;
+        }
+        assert_int_equal(bar_columns(&shown, width), before);
+        assert_int_equal(bar.columns, before);
+    }
+    assert_true(bar_columns(&shown, 140) > bar_columns(&shown, 78)); /* the terminal has changed */
+}
+
 static void the_live_line_fits_its_width(void **state)
 {
     (void)state;
@@ -133,10 +163,11 @@ static void no_figure_makes_the_live_line_wider(void **state)
 {
     (void)state;
     static const struct ls_live extremes[] = {
-        {0, 0, (double)NAN, (double)INFINITY, 1e300, 1e300, NULL, 0},
-        {INT64_MAX, INT64_MAX, -1e-300, 1e-300, -1, -1, "a score with a very long name", -1e-300},
-        {-1, INT64_MIN, 0, 0, (double)NAN, (double)NAN, "", (double)NAN},
-        {20000, 10000, 0, 0, 0, 0, "iou", 0.5},
+        {0, 0, (double)NAN, (double)INFINITY, 1e300, 1e300, NULL, 0, NULL},
+        {INT64_MAX, INT64_MAX, -1e-300, 1e-300, -1, -1, "a score with a very long name", -1e-300,
+         NULL},
+        {-1, INT64_MIN, 0, 0, (double)NAN, (double)NAN, "", (double)NAN, NULL},
+        {20000, 10000, 0, 0, 0, 0, "iou", 0.5, NULL},
     };
     for (size_t i = 0; i < sizeof extremes / sizeof extremes[0]; i++) {
         for (int width = 0; width < 300; width++) {
@@ -193,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_live_line_fits_its_width),
+        cmocka_unit_test(the_bar_keeps_its_length),
         cmocka_unit_test(no_figure_makes_the_live_line_wider),
         cmocka_unit_test(the_live_line_keeps_its_parts),
         cmocka_unit_test(a_wrapped_line_goes),
