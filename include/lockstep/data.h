@@ -42,6 +42,9 @@ struct lockstep_source_options {
     /* Where the numbers of classes are from: a file with a name on each line, the folder that was
      * trained on, a database that was made of it, or a snapshot. NULL: the source numbers them. */
     const char *classes;
+    /* Pictures are resized as OpenCV's INTER_LINEAR does it, of the four nearest pixels; 0: so that
+     * every pixel counts. */
+    int no_antialias;
 };
 LOCKSTEP_API void lockstep_source_options_init(struct lockstep_source_options *options);
 /* Writes every record of a source into a new LMDB database of Caffe's Datum records. */

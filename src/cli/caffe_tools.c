@@ -73,6 +73,7 @@ static int convert(const void *data)
     options.root_folder = strcmp(root, "/") != 0 && root[0] != '\0' ? root : NULL;
     options.resize_height = (int)values->height;
     options.resize_width = (int)values->width;
+    options.no_antialias = 1;
     options.gray = values->gray;
     options.shuffle = values->shuffle;
     options.seed = values->seed;

@@ -18,6 +18,7 @@ int ls_cli_source_options(const char *command, const struct ls_cli_source_values
     options->resize_height = (int)values->resize_height;
     options->resize_width = (int)values->resize_width;
     options->gray = values->gray;
+    options->no_antialias = values->no_antialias;
     options->split = values->split;
     return 0;
 }

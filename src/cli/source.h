@@ -10,7 +10,7 @@ struct ls_cli_source_values {
     const char *backend, *label_source, *root_folder, *split;
     struct ls_cli_list source;
     int64_t resize_height, resize_width;
-    int gray;
+    int gray, no_antialias;
 };
 
 #define LS_CLI_SOURCE_OPTIONS(type, member)                                                        \
@@ -26,6 +26,8 @@ struct ls_cli_source_values {
                    "resize pictures to this height"),                                              \
         LS_CLI_ROW(LS_CLI_INTEGER, "resize-width", "N", type, member.resize_width, 1,              \
                    "resize pictures to this width"),                                               \
+        LS_CLI_ROW(LS_CLI_FLAG, "no-antialias", NULL, type, member.no_antialias, 0,                \
+                   "the same, as OpenCV and so Caffe do it; else every pixel counts"),             \
         LS_CLI_ROW(LS_CLI_FLAG, "gray", NULL, type, member.gray, 0, "pictures get one channel"),   \
         LS_CLI_ROW(LS_CLI_TEXT, "split", "PART", type, member.split, 0,                            \
                    "a part of the records, as data_param.split: \"train:0.9\"")

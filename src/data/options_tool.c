@@ -22,6 +22,8 @@ static const struct tool_option {
     {"new_width", "resize_width", LS_OPTION_INTEGER,
      offsetof(struct lockstep_source_options, resize_width), false},
     {"is_color", "gray", LS_OPTION_FLAG, offsetof(struct lockstep_source_options, gray), true},
+    {"antialias", "no_antialias", LS_OPTION_FLAG,
+     offsetof(struct lockstep_source_options, no_antialias), true},
 };
 enum { TOOL_OPTIONS = sizeof tool_options / sizeof tool_options[0] };
 

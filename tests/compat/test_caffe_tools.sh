@@ -94,6 +94,9 @@ TEXT
 train LMDB raw_lmdb "" raw
 train LMDB png_lmdb "" png
 same raw_iter_6.safetensors png_iter_6.safetensors
+# They were resized as ImageData and OpenCV do it.
+train IMAGES list.txt 'root_folder: "pictures/" new_height: 12 new_width: 14 antialias: false' cv
+same raw_iter_6.safetensors cv_iter_6.safetensors
 train IMAGES list.txt 'root_folder: "pictures/"' own
 train LMDB files_lmdb "" files
 same own_iter_6.safetensors files_iter_6.safetensors

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "data/datum.h"
 #include "data/mean.h"
+#include "data/picture_write.h"
 #include "data/mean_file.h"
 #include "data/order.h"
 #include "data/source.h"
@@ -373,6 +374,39 @@ static void options_that_make_no_sense_are_refused(void **state)
     assert_int_not_equal(stat(path, &info), 0);
 }
 
+/* Columns of 255 0 0 255: the nearest ones alone, or all. */
+static void pictures_are_resized_either_way(void **state)
+{
+    (void)state;
+    static uint8_t planes[3 * 16 * 16], *bytes;
+    char picture[512], list[600];
+    size_t size;
+    double mean[16];
+    for (int i = 0; i < 3 * 16 * 16; i++)
+        planes[i] = i % 4 == 0 || i % 4 == 3 ? 255 : 0;
+    assert_int_equal(
+        ls_picture_encode(planes, (const int64_t[]){3, 16, 16}, "png", &bytes, &size, NULL), 0);
+    snprintf(picture, sizeof picture, "%s", ls_test_path("stripes.png"));
+    ls_test_write(picture, bytes, size);
+    ls_free(bytes);
+    snprintf(list, sizeof list, "%s 0\n", picture);
+    ls_test_write_text(ls_test_path("stripes.txt"), list);
+    const char *source = ls_test_path("stripes.txt");
+    struct lockstep_source_options options = {.struct_size = sizeof options,
+                                              .backend = "IMAGES",
+                                              .source = &source,
+                                              .source_count = 1,
+                                              .resize_height = 4,
+                                              .resize_width = 4};
+    for (int opencv = 0; opencv < 2; opencv++) {
+        options.no_antialias = opencv;
+        assert_int_equal(ls_mean(&options, NULL, mean, NULL, NULL), 0);
+        assert_true(opencv ? mean[0] == 0 : mean[0] > 100);
+    }
+    options.backend = "IDX";
+    assert_int_equal(ls_mean(&options, NULL, mean, NULL, NULL), LOCKSTEP_USAGE);
+}
+
 /* ---- Means ---- */
 
 static void means_are_exact(void **state)
@@ -468,6 +502,7 @@ int main(void)
         cmocka_unit_test(a_bad_record_leaves_no_files),
         cmocka_unit_test(callbacks_report_progress_and_can_stop),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
+        cmocka_unit_test(pictures_are_resized_either_way),
         cmocka_unit_test(means_are_exact),
         cmocka_unit_test(float_records_are_converted_and_averaged),
     };
