@@ -100,6 +100,17 @@ LOCKSTEP_API int lockstep_model_output_extents(const struct lockstep_model *mode
                                                int64_t extent[LOCKSTEP_AXES_MAX], int *axis);
 /* The blob that is predicted; NULL: there is none. */
 LOCKSTEP_API const char *lockstep_model_output_name(const struct lockstep_model *model);
+/* What training did with pictures: `count` of them, one behind the other, 0 to 255, of `shape`
+ * (channels in the net's order, height, width), to samples that lockstep_model_predict takes. They
+ * have the size of the records of the training; or that of the net's input: then only mean, scale
+ * and standardization are left to do. LOCKSTEP_DATA for pictures of another size. */
+LOCKSTEP_API int lockstep_model_transform(struct lockstep_model *model, const float *pixels,
+                                          const int64_t shape[3], size_t count, float *samples,
+                                          struct lockstep_error *error);
+/* The least and the largest number that pixels of 0 to 255 become by that. Returns 0 where training
+ * left pixels as they are, or nothing is known of it. */
+LOCKSTEP_API int lockstep_model_input_range(struct lockstep_model *model, double *least,
+                                            double *most);
 /* Reads a JPEG or PNG picture, resizes and transforms it as the test phase's data layer would, and
  * predicts: lockstep_model_output_size numbers. */
 LOCKSTEP_API int lockstep_model_predict_picture(struct lockstep_model *model, const char *path,

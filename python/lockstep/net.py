@@ -3,6 +3,7 @@ SPDX-License-Identifier: BSD-2-Clause"""
 import ctypes
 import os
 import threading
+import warnings
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Type
@@ -126,6 +127,7 @@ class Net:
         self._model = _Model(self._make, None)
         self._cut: Dict[str, _Model] = {}  # by the blob that they end with
         self._changed: Dict[str, Array] = {}  # parameters that are not the file's any more
+        self._looked = False  # at numbers that may be pixels as they are: one warning will do
 
     def _make(self, blob: Optional[str]) -> ctypes.c_void_p:
         self._options.output = encode(blob)
@@ -181,6 +183,8 @@ class Net:
             if name not in known:
                 raise KeyError(f"the net has no input '{name}'; it has {', '.join(known) or 'none'}")
             given[name], count = _split(known[name], to_tensor(values))
+            if name == self._model.inputs[0].name:
+                self._look_at(values, given[name])
             if samples not in (-1, count):
                 raise ValueError(f"'{name}' has {count} samples, and others have {samples}")
             samples = count
@@ -205,15 +209,60 @@ class Net:
             found[name] = _join(model.output, model.run(given, samples), samples)
         return found
 
+    def _range(self) -> Optional[Tuple[float, float]]:
+        """What pixels of 0 to 255 become by the transformation of the training; None: they stay as
+        they are, or it is not known."""
+        least, most = ctypes.c_double(), ctypes.c_double()
+        found = library.lockstep_model_input_range(self._model.get(), ctypes.byref(least),
+                                                   ctypes.byref(most))
+        return (least.value, most.value) if found else None
+
+    def _look_at(self, values: Any, tensor: Tensor) -> None:
+        """Warns, once, of numbers that training would have transformed."""
+        with self._lock:
+            usual = None if self._looked else self._range()
+        if usual is None:
+            return
+        whole = "int" in str(getattr(values, "dtype", ""))
+        room = 0.01 * (usual[1] - usual[0])
+        least, most = _extremes(tensor)
+        if whole or least < usual[0] - room or most > usual[1] + room:
+            self._looked = True
+            what = f"whole numbers ({values.dtype})" if whole else f"numbers from {least:g} to {most:g}"
+            warnings.warn(
+                f"the net is given {what}, but was trained on pixels transformed to "
+                f"{usual[0]:g} ... {usual[1]:g}: net.transform(pixels) does that", stacklevel=4)
+
+    def transform(self, pixels: Any) -> Array:
+        """What the training did with pictures: pixels of 0 to 255, [N, C, H, W] or one [C, H, W], to
+        what predict() takes. Channels have the net's order (blue, green, red of what was decoded
+        from files). Pictures have the size of those of the training; or that of the net's input, which
+        are not cropped again."""
+        if not self._model.inputs:
+            raise ValueError("the net has no inputs: test() runs it over its own data")
+        given = to_tensor(pixels)
+        if given.ndim not in (3, 4):
+            raise ValueError(f"pictures are [N, C, H, W] or [C, H, W], not of shape {given.shape}")
+        shape = (ctypes.c_int64 * 3)()
+        library.lockstep_model_input_shape(self._model.get(), shape)
+        count = given.shape[0] if given.ndim == 4 else 1
+        made = Tensor(given.shape[:given.ndim - 3] + tuple(shape))
+        with self._lock:
+            status_of("lockstep_model_transform", self._model.get(), given.pointer,
+                      (ctypes.c_int64 * 3)(*given.shape[-3:]), count, made.pointer)
+        return result(made)
+
     def predict(self, values: Any) -> Array:
-        """The output for samples of the one input, [N, ...]; others may be labels alone."""
+        """The output for samples of the one input, [N, ...], as the net takes them: transformed
+        already (`transform` does it); others may be labels alone."""
         if not self._model.inputs:
             raise ValueError("the net has no inputs: test() runs it over its own data")
         outputs = self.forward({self._model.inputs[0].name: values})
         return next(iter(outputs.values()))
 
     def predict_picture(self, path: Path) -> Array:
-        """The output for a JPEG or PNG picture, transformed as in training."""
+        """The output for a JPEG or PNG picture, transformed as in training: by the data layer of the
+        definition, or as the snapshot has it."""
         made = Tensor((library.lockstep_model_output_size(self._model.get()),))
         with self._lock:
             status_of("lockstep_model_predict_picture", self._model.get(), encode(path),
@@ -262,6 +311,17 @@ class NetParameters(Arrays):
         for model in self._net._cut.values():
             if name in model.parameters:
                 model.parameters[name] = self._net._changed[name]
+
+
+def _extremes(tensor: Tensor) -> Tuple[float, float]:
+    """The least and the largest number, without NumPy of the first ones."""
+    if tensor.size == 0:
+        return 0.0, 0.0
+    if numpy is not None:
+        array = numpy.asarray(tensor)
+        return float(array.min()), float(array.max())
+    some = tensor._memory[:min(tensor.size, 10000)]
+    return min(some), max(some)
 
 
 def _split(blob: Blob, values: Tensor) -> Tuple[Tensor, int]:

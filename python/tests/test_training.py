@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import unittest
+import warnings
 
 import lockstep
 from lockstep import events
@@ -220,6 +221,41 @@ class Parameters(Case):
             trainer.parameters["none"]
         with self.assertRaises(TypeError):
             trainer.gradients["ip.bias"] = [0.0] * 10
+
+
+class Pixels(Case):
+    """Of a net that was trained on pixels / 256, in its deploy form."""
+
+    def setUp(self):
+        super().setUp()
+        lockstep.train("solver.prototxt", set={"max_iter": 1})
+        with open("net.prototxt", encoding="utf-8") as file:
+            text = file.read()
+        layers = text[text.index('layer { name: "conv"'):text.index('layer { name: "accuracy"')]
+        self.write("deploy.prototxt", 'layer { name: "data" type: "Input" top: "data" '
+                   "input_param { shape { dim: [1, 1, 28, 28] } } }\n" + layers)
+        self.net = lockstep.Net("deploy.prototxt", "net_iter_1.safetensors")
+        self.addCleanup(self.net.close)
+
+    def test_transform(self):
+        pixels = [[[[float((i * j) % 256) for i in range(28)] for j in range(28)]]]
+        made = self.net.transform(pixels).tolist()
+        self.assertEqual(made, [[[[x / 256 for x in row] for row in plane] for plane in picture]
+                                for picture in pixels])
+        self.assertEqual(self.net.transform(pixels[0]).tolist(), made[0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.net.predict(made)
+        with self.assertRaises(lockstep.DataError):
+            self.net.transform([[[[1.0] * 20] * 20]])
+
+    def test_pixels_as_they_are(self):
+        pixels = [[[[255.0] * 28] * 28]]
+        with self.assertWarnsRegex(UserWarning, "transform"):
+            self.net.predict(pixels)
+        with warnings.catch_warnings():  # once is enough
+            warnings.simplefilter("error")
+            self.net.predict(pixels)
 
 
 class Dummy(Case):

@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "api/model.h"
 #include "api/options.h"
+#include "api/picture_rule.h"
 #include "api/predict.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -34,7 +35,8 @@ struct export
     size_t output_count;
     float **copies;    /* by parameter: weights that do not lie in Caffe's order; NULL: not yet */
     float *mean;       /* of pictures */
-    bool mean_picture; /* the definition names a file of it */
+    bool mean_picture; /* training subtracted one */
+    struct ls_picture_rule rule; /* borrowed; of its transformation nothing is read */
     struct ls_onnx_preprocessing preprocessing;
 };
 
@@ -102,67 +104,91 @@ static int find_outputs(struct export *export, struct ls_error *error)
 
 /* ---- What is said of the model --------------------------------------------------------------- */
 
-/* A mean picture is cut to the net's input at its centre, as pictures are. */
-static int cut_mean(struct export *export, struct ls_error *error)
+/* What becomes of pictures, which must be known. */
+static int find_transform(struct export *export, const struct ls_transform **transform,
+                          struct ls_error *error)
 {
-    const struct ls_transform *transform = &export->model->transform;
+    LS_TRY(ls_picture_rule_find(export->model, transform, &export->rule, error));
+    if (export->rule.known)
+        return 0;
+    return ls_fail(error, LOCKSTEP_DEFINITION, export->model->definition.definition->file,
+                   "--mean and --scale say it; or leave --with-preprocessing out",
+                   "neither the weights nor the definition say what training did with pictures");
+}
+
+/* Says what the model's first operators cannot do. */
+static void tell_rest(const struct export *export, const struct ls_transform *transform)
+{
     const int64_t *in = transform->input, *out = transform->output;
-    const int64_t top = (in[1] - out[1]) / 2, left = (in[2] - out[2]) / 2;
-    export->mean = ls_alloc((size_t)(out[0] * out[1] * out[2]) + 1, sizeof *export->mean);
-    if (export->mean == NULL)
-        return ls_fail_memory(error, "a mean picture");
-    for (int64_t c = 0; c < out[0]; c++)
-        for (int64_t h = 0; h < out[1]; h++)
-            memcpy(export->mean + (c * out[1] + h) * out[2],
-                   transform->mean + (c * in[1] + top + h) * in[2] + left,
-                   (size_t)out[2] * sizeof *export->mean);
-    export->preprocessing.mean = export->mean;
-    export->preprocessing.mean_count = (size_t)(out[0] * out[1] * out[2]);
+    struct ls_text text = {0};
+    ls_text_format(&text, "the model takes pixels, 0 to 255, of %lld x %lld x %lld",
+                   (long long)out[0], (long long)out[1], (long long)out[2]);
+    if (out[0] == 3)
+        ls_text_format(&text, " (%s)", export->rule.rgb ? "red, green, blue" : "blue, green, red");
+    if (transform->before.resizes)
+        ls_text_add(&text, "; resize_param is left to the caller");
+    if (transform->pad > 0)
+        ls_text_format(&text, "; so is a border of %d %s pixels", transform->pad,
+                       transform->reflect ? "mirrored" : "black");
+    if (in[1] > out[1] || in[2] > out[2])
+        ls_text_format(&text,
+                       "; pictures have %lld x %lld pixels before the centre is cut out, which is "
+                       "left to the caller",
+                       (long long)in[1], (long long)in[2]);
+    if (!text.failed)
+        tell((void *)(uintptr_t) export, text.data);
+    ls_text_free(&text);
+}
+
+/* Mean and scale as the model's first operators. */
+static int take_preprocessing(struct export *export, const int64_t input[3], struct ls_error *error)
+{
+    const struct lockstep_model *model = export->model;
+    const struct ls_transform *transform;
+    LS_TRY(find_transform(export, &transform, error));
+    if (transform->standardize)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
+                       "leave --with-preprocessing out, and standardize pictures yourself",
+                       "standardized pictures are none that mean and scale make");
+    export->preprocessing.scale = transform->scale;
+    if (transform->mean != NULL) {
+        LS_TRY(ls_picture_rule_mean(transform, &export->mean, error));
+        export->preprocessing.mean = export->mean;
+        export->preprocessing.mean_count = (size_t)ls_record_size(transform->output);
+    } else if (transform->channel_mean != NULL) {
+        export->preprocessing.mean = transform->channel_mean;
+        export->preprocessing.mean_count = (size_t)input[0];
+    }
+    tell_rest(export, transform);
     return 0;
 }
 
 /* What the definition says, without looking at files that it names. */
 static int find_definition(struct export *export, struct ls_error *error)
 {
-    const struct ls_definition *definition;
     const Lockstep__TransformationParameter *param =
-        ls_model_transform_param(export->model, &definition);
-    if (param == NULL)
+        ls_picture_rule_param(export->model, &export->mean_picture);
+    if (param != NULL) {
+        export->preprocessing.scale = param->scale;
+        export->preprocessing.mean = param->n_mean_value > 0 ? param->mean_value : NULL;
+        export->preprocessing.mean_count = param->n_mean_value;
+    }
+    if (!export->options->preprocessing ||
+        (!export->mean_picture && (param == NULL || !param->standardize)))
         return 0;
-    export->preprocessing.scale = param->scale;
-    export->preprocessing.mean = param->n_mean_value > 0 ? param->mean_value : NULL;
-    export->preprocessing.mean_count = param->n_mean_value;
-    export->mean_picture = param->mean_file != NULL;
-    if ((param->mean_file == NULL && !param->standardize) || !export->options->preprocessing)
-        return 0;
-    return ls_fail(error, LOCKSTEP_DEFINITION, definition->file,
+    return ls_fail(error, LOCKSTEP_DEFINITION, export->model->definition.definition->file,
                    "use the deploy form of the net, or leave --with-preprocessing out",
                    "the mean picture, or standardizing, of these data cannot be part of the model");
 }
 
 static int find_preprocessing(struct export *export, struct ls_error *error)
 {
-    struct lockstep_model *model = export->model;
     int64_t input[3];
-    lockstep_model_input_shape(model, input);
+    lockstep_model_input_shape(export->model, input);
     export->preprocessing.scale = 1;
     if (!export->options->preprocessing || input[0] == 0 || input[0] > CHANNELS_MAX)
         return find_definition(export, error);
-    if (model->transform.scale == 0)
-        LS_TRY(ls_model_init_transform(model, error));
-    const struct ls_transform *transform = &model->transform;
-    export->preprocessing.scale = transform->scale;
-    if (transform->standardize)
-        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
-                       "leave --with-preprocessing out, and standardize pictures yourself",
-                       "standardized pictures are none that mean and scale make");
-    if (transform->mean != NULL)
-        return cut_mean(export, error);
-    if (transform->channel_mean != NULL) {
-        export->preprocessing.mean = transform->channel_mean;
-        export->preprocessing.mean_count = (size_t)input[0];
-    }
-    return 0;
+    return take_preprocessing(export, input, error);
 }
 
 /* The means of channels, "104,117,123"; of a mean picture nothing: it has too many. */
@@ -201,8 +227,8 @@ static void note_classes(const struct lockstep_model *model, struct ls_onnx_writ
 static void add_notes(const struct export *export, struct ls_onnx_writer *writer)
 {
     ls_onnx_note(writer, "lockstep.version", LOCKSTEP_VERSION);
-    if (export->model->iteration != NULL)
-        ls_onnx_note(writer, "lockstep.iteration", export->model->iteration);
+    if (export->model->trained.iteration != NULL)
+        ls_onnx_note(writer, "lockstep.iteration", export->model->trained.iteration);
     note_preprocessing(export, writer);
     note_classes(export->model, writer);
 }

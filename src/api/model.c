@@ -119,6 +119,21 @@ static int cut_at(struct lockstep_model *model, const char *blob, struct ls_erro
     return 0;
 }
 
+/* How figures are measured is said by a solver. A net that is read without one is tested as it was
+ * by the solver that the snapshot has. */
+static void measure_as_trained(struct lockstep_model *model, const char *path)
+{
+    const ProtobufCMessageDescriptor *type = &lockstep__net_parameter__descriptor;
+    const Lockstep__SolverParameter *solver = ls_trained_solver(&model->trained);
+    struct ls_net_definition of_solver = {0};
+    if (solver == NULL || ls_definition_guess(path, &type, NULL) != 0 ||
+        type != &lockstep__net_parameter__descriptor)
+        return;
+    ls_net_take_solver(&of_solver, solver);
+    model->definition.average_precision = of_solver.average_precision;
+    model->definition.class_figures = of_solver.class_figures;
+}
+
 static int read_net(struct lockstep_model *model, const char *path,
                     const struct lockstep_model_options *options, int64_t micro_batch,
                     struct ls_error *error)
@@ -128,6 +143,7 @@ static int read_net(struct lockstep_model *model, const char *path,
                                  .stages = options->stages,
                                  .stage_count = options->stage_count};
     LS_TRY(ls_net_read(path, &state, &model->definition, error));
+    measure_as_trained(model, path);
     if (options->dummy != NULL)
         LS_TRY(ls_dummy_data_net(&model->definition, options->dummy, error));
     if (options->output != NULL)
@@ -341,27 +357,6 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
     return ls_model_init_predictions(model, error);
 }
 
-/* The definition that the (last) weights file carries, if it is a snapshot: it knows how the data
- * were transformed. Other files have none; only a want of memory is a failure, after which
- * predictions would be of other inputs than those that were trained on. */
-static int read_trained_definition(struct lockstep_model *model, const char *weights,
-                                   struct ls_error *error)
-{
-    const char *comma = strrchr(weights, ',');
-    const char *path = comma != NULL ? comma + 1 : weights;
-    struct ls_archive archive = {0};
-    int status = ls_archive_read(path, LS_ARCHIVE_HEADER, &archive, NULL);
-    const char *text = status == 0 ? ls_archive_note(&archive, LS_NOTE_DEFINITION) : NULL;
-    const char *iteration = status == 0 ? ls_archive_note(&archive, LS_NOTE_ITERATION) : NULL;
-    if (iteration != NULL && (model->iteration = ls_copy_string(iteration)) == NULL)
-        status = LOCKSTEP_RESOURCE;
-    if (text != NULL && status == 0)
-        status = ls_text_read(path, text, strlen(text), &lockstep__solver_parameter__descriptor,
-                              &model->trained, NULL);
-    ls_archive_free(&archive);
-    return status == LOCKSTEP_RESOURCE ? ls_fail_memory(error, path) : 0;
-}
-
 /* What the weights call the classes: the data are numbered by it. */
 static int read_class_names(struct lockstep_model *model, const char *weights,
                             struct ls_error *error)
@@ -394,7 +389,7 @@ int lockstep_model_load(const char *path, const char *weights,
     struct lockstep_model *model = ls_alloc(1, sizeof *model);
     if (model == NULL)
         return ls_fail_memory(inner, "a model");
-    int status = read_trained_definition(model, weights, inner);
+    int status = ls_trained_read(weights, &model->trained, inner);
     if (status == 0)
         status = read_class_names(model, weights, inner);
     if (status == 0)
@@ -422,12 +417,11 @@ void lockstep_model_free(struct lockstep_model *model)
     ls_view_set_free(&model->views);
     ls_parameter_set_free(model->parameters);
     ls_outputs_free(&model->outputs);
-    ls_definition_free(model->trained);
+    ls_trained_free(&model->trained);
     ls_definition_free(model->definition.definition);
     struct ls_class_list classes = {model->classes, (int)model->class_count};
     ls_class_list_free(&classes);
     ls_free(model->mean);
-    ls_free(model->iteration);
     ls_free(model);
 }
 

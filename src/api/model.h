@@ -3,7 +3,8 @@
 #ifndef LS_API_MODEL_H
 #define LS_API_MODEL_H
 
-#include "data/transform.h"
+#include "api/picture_rule.h"
+#include "api/trained.h"
 #include "engine/prediction.h"
 #include "schema/net.h"
 #include "solver/trainer.h"
@@ -36,10 +37,9 @@ struct lockstep_model {
     size_t output_size;                 /* numbers that a sample yields; 0: none */
     const char *blob;                   /* that predictions are of; NULL: the net's own output */
     struct ls_reader *reader;           /* of the first data layer, or NULL */
-    struct ls_transform transform;      /* of pictures, where there is no data layer */
+    struct ls_picture_rule rule;        /* of pictures, where there is no data layer */
     struct ls_picture_reader *pictures; /* by worker; NULL: no picture was read yet */
-    struct ls_definition *trained;      /* the definition in the weights file, or NULL */
-    char *iteration;                    /* of the snapshot in it, or NULL */
+    struct ls_trained trained;          /* what the weights file says of its training */
     char *mean;                         /* as in lockstep_model_options, with scale and resize */
     double scale;
     int resize;

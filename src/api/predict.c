@@ -8,24 +8,16 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/predict.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
 #include "api/model.h"
 #include "api/predict_pictures.h"
-#include "base/file.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "base/thread.h"
-#include "data/mean_file.h"
 #include "data/reader.h"
 #include "ir/layer.h"
 #include "ir/op_type.h"
-#include "schema/data_layers.h"
-
-enum { LS_PREDICTS_CHANNELS_MAX = 16 };
 
 /* ---- Which value is the prediction ----------------------------------------------------------- */
 
@@ -89,125 +81,6 @@ struct ls_value *ls_model_output(const struct ls_graph *graph, const char *blob)
 
 /* ---- Preparation ----------------------------------------------------------------------------- */
 
-/* A mean picture is of the size that records had before they were cropped to the net's input: gives
- * pictures that size, too. */
-static int read_record_size(const struct ls_transform_options *options, int64_t record[3],
-                            struct ls_error *error)
-{
-    int64_t mean[3];
-    char *path = ls_resolve_path(options->param->mean_file, options->definition->file);
-    if (path == NULL)
-        return ls_fail_memory(error, "a path");
-    int status = ls_mean_shape(path, mean, error);
-    if (status == 0 && mean[0] == record[0]) /* else the transformation says what is wrong */
-        memcpy(record, mean, sizeof mean);
-    ls_free(path);
-    return status;
-}
-
-/* Means of channels, "104,117,123", into `values`; how many, 0 where the text is no such list. */
-static size_t read_means(const char *text, float values[LS_PREDICTS_CHANNELS_MAX])
-{
-    size_t count = 0;
-    for (char *end; count < LS_PREDICTS_CHANNELS_MAX; text = end + 1) {
-        double value = ls_parse_double(text);
-        strtod(text, &end); /* where it ends; the value is read by no locale */
-        if (end == text || !isfinite(value) || (*end != ',' && *end != '\0'))
-            return 0;
-        values[count++] = (float)value;
-        if (*end == '\0')
-            return count;
-    }
-    return 0;
-}
-
-/* Puts what the caller says in place of what a definition says. `values` must last. */
-static void take_callers(const struct lockstep_model *model,
-                         Lockstep__TransformationParameter *plain,
-                         float values[LS_PREDICTS_CHANNELS_MAX])
-{
-    if (model->mean != NULL) {
-        plain->mean_file = NULL;
-        plain->mean_value = values;
-        plain->n_mean_value = read_means(model->mean, values);
-        if (plain->n_mean_value == 0)
-            plain->mean_file = model->mean;
-    }
-    if (model->scale != 0) {
-        plain->has_scale = 1;
-        plain->scale = (float)model->scale;
-    }
-    if (model->mean != NULL || model->resize > 0) {
-        int64_t input[3];
-        lockstep_model_input_shape(model, input);
-        plain->has_crop_size = 1;
-        plain->crop_size = (uint32_t)(input[1] == input[2] ? input[1] : 0);
-    }
-}
-
-/* What a net says of how its data are transformed; NULL: nothing. */
-static const Lockstep__TransformationParameter *transform_in(const Lockstep__NetParameter *net)
-{
-    for (size_t i = 0; net != NULL && i < net->n_layer; i++)
-        if (ls_data_layer_reads(net->layer[i]) && net->layer[i]->transform_param != NULL)
-            return net->layer[i]->transform_param;
-    return NULL;
-}
-
-const Lockstep__TransformationParameter *
-ls_model_transform_param(const struct lockstep_model *model,
-                         const struct ls_definition **definition)
-{
-    const Lockstep__SolverParameter *solver =
-        model->trained != NULL ? (const void *)model->trained->message : NULL;
-    const Lockstep__TransformationParameter *found =
-        transform_in(solver != NULL ? solver->train_net_param : NULL);
-    *definition = found != NULL ? model->trained : model->definition.definition;
-    return found != NULL ? found : transform_in(model->definition.all);
-}
-
-/* The transformation that a snapshot's net was trained with, for pictures that are resized to the
- * net's input, or to the records of its mean picture and then cropped at the centre. */
-int ls_model_init_transform(struct lockstep_model *model, struct ls_error *error)
-{
-    const struct ls_definition *definition;
-    const Lockstep__TransformationParameter *found = ls_model_transform_param(model, &definition);
-    Lockstep__TransformationParameter plain = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT;
-    if (found != NULL)
-        plain = *found;
-    plain.resize_param = NULL; /* the picture gets the size of the net's input */
-    plain.distort_param = NULL;
-    plain.expand_param = NULL;
-    plain.emit_constraint = NULL;
-    float means[LS_PREDICTS_CHANNELS_MAX];
-    take_callers(model, &plain, means);
-    struct ls_transform_options options = {
-        .param = &plain, .definition = definition, .layer = "input"};
-    lockstep_model_input_shape(model, options.record);
-    const int64_t *input = options.record;
-    bool cropped = plain.mean_file != NULL && plain.pad == 0 && input[1] == plain.crop_size &&
-                   input[2] == plain.crop_size;
-    if (cropped)
-        LS_TRY(read_record_size(&options, options.record, error));
-    else if (model->resize >= (int)options.record[1] && plain.crop_size > 0)
-        options.record[1] = options.record[2] = model->resize;
-    else
-        plain.crop_size = plain.pad = 0;
-    const bool room = plain.crop_size > 0 &&
-                      (options.record[1] > plain.crop_size || options.record[2] > plain.crop_size);
-    if (model->oversample && !room)
-        return ls_fail(error, LOCKSTEP_USAGE, model->definition.definition->file,
-                       "--resize 256, for example: the side that pictures get before that",
-                       "the pictures are as large as the net's input, or that is no square, so "
-                       "that there are no corners to cut out");
-    int status = ls_transform_open(&options, &model->transform, error);
-    if (status != 0) {
-        ls_transform_free(&model->transform);
-        model->transform = (struct ls_transform){0};
-    }
-    return status;
-}
-
 /* Whether a blob is a top of a data layer, which no plan keeps. */
 static bool is_given(const struct lockstep_model *model, const char *blob)
 {
@@ -239,7 +112,7 @@ void ls_model_free_predictions(struct lockstep_model *model)
     ls_model_free_pictures(model);
     ls_prediction_free(model->prediction);
     ls_reader_close(model->reader);
-    ls_transform_free(&model->transform);
+    ls_picture_rule_close(&model->rule);
 }
 
 void lockstep_model_input_shape(const struct lockstep_model *model, int64_t shape[3])

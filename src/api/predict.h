@@ -10,14 +10,6 @@
 struct ls_value *ls_model_output(const struct ls_graph *graph, const char *blob);
 /* Prepares predictions. */
 int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *error);
-/* What the net was trained with, or the definition says of its data; NULL: nothing. *definition is
- * where it says so. */
-const Lockstep__TransformationParameter *
-ls_model_transform_param(const struct lockstep_model *model,
-                         const struct ls_definition **definition);
-/* The transformation that pictures for a net without a data layer get: what the net was trained
- * with, or the definition says for its data, or the caller. */
-int ls_model_init_transform(struct lockstep_model *model, struct ls_error *error);
 /* Fails where predictions cannot be made from one input; and where samples differ in size, as there
  * is room for those of one only. */
 int ls_model_check_predict(const struct lockstep_model *model, struct ls_error *error);

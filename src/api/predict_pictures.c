@@ -71,10 +71,12 @@ static int prepare_pictures(struct lockstep_model *model, struct ls_error *error
         return ls_fail(error, LOCKSTEP_DEFINITION, file, NULL,
                        "the net's input has neither 1 nor 3 channels, so that it takes no "
                        "pictures");
-    if (model->reader == NULL && model->transform.scale == 0)
-        LS_TRY(ls_model_init_transform(model, error));
+    if (model->reader == NULL)
+        LS_TRY(ls_picture_rule_open(model, error));
     if (model->pictures != NULL)
         return 0;
+    if (model->reader == NULL)
+        ls_picture_rule_warn(model);
     model->pictures = ls_alloc((size_t)model->workers, sizeof *model->pictures);
     int status = model->pictures == NULL ? ls_fail_memory(error, "pictures") : 0;
     for (int w = 0; w < model->workers && status == 0 && model->reader != NULL; w++)
@@ -90,14 +92,21 @@ static int transform_bytes(const struct lockstep_model *model, struct ls_picture
                            const uint8_t *bytes, size_t size, float *sample,
                            struct ls_problem *problem)
 {
-    struct ls_transform transform = model->transform; /* the view is this worker's own */
+    const struct ls_picture_rule *rule = &model->rule;
+    struct ls_transform transform = rule->transform; /* the view is this worker's own */
     struct ls_picture picture;
     struct ls_record record;
     int64_t shape[3];
     lockstep_model_input_shape(model, shape);
     LS_TRY(ls_picture_decode(bytes, size, (int)shape[0], &room->pixels, &picture, problem));
-    LS_TRY(ls_picture_resize_to_record(&picture, (int)transform.input[1], (int)transform.input[2],
-                                       true, &room->resized, &record, problem));
+    if (rule->whole)
+        LS_TRY(ls_picture_to_record(&picture, &room->resized, &record, problem));
+    else
+        LS_TRY(ls_picture_resize_to_record(&picture, (int)transform.input[1],
+                                           (int)transform.input[2], !rule->interpolates,
+                                           &room->resized, &record, problem));
+    if (rule->rgb && shape[0] == 3)
+        ls_record_swap_channels(&record, room->resized.data);
     for (size_t v = 0; v < count_views(model); v++) {
         transform.view = model->oversample ? (int)v + 1 : 0;
         LS_TRY(ls_transform_apply(&transform, &record.tensor[0], NULL, 0, false, &room->room,

@@ -34,7 +34,7 @@ static bool read_batch(const char *text, int64_t *batch)
     return true;
 }
 
-static int load(const struct values *values, struct lockstep_model **model,
+static int load(const struct values *values, double scale, struct lockstep_model **model,
                 struct lockstep_error *error)
 {
     struct lockstep_model_options options;
@@ -48,10 +48,13 @@ static int load(const struct values *values, struct lockstep_model **model,
     options.output = values->model.output;
     options.map = values->model.map;
     options.labels = values->model.labels;
+    options.mean = values->model.mean;
+    options.scale = scale;
     return lockstep_model_load(values->model.model, values->model.weights, &options, model, error);
 }
 
-static int export_model(const struct values *values, int64_t batch, struct lockstep_error *error)
+static int export_model(const struct values *values, int64_t batch, double scale,
+                        struct lockstep_error *error)
 {
     struct lockstep_model *model = NULL;
     struct lockstep_onnx_options options;
@@ -61,7 +64,7 @@ static int export_model(const struct values *values, int64_t batch, struct locks
     options.external = values->external;
     options.preprocessing = values->preprocessing;
     options.tell = ls_cli_tell;
-    int status = load(values, &model, error);
+    int status = load(values, scale, &model, error);
     if (status == 0)
         status = lockstep_model_export_onnx(model, values->file, &options, error);
     lockstep_model_free(model);
@@ -72,6 +75,7 @@ static int run(const void *data)
 {
     const struct values *values = data;
     int64_t batch;
+    double scale;
     if (!values->onnx)
         return ls_cli_usage_error("export: --onnx is missing, the format to write");
     if (values->model.model == NULL || values->model.weights == NULL || values->file == NULL)
@@ -79,11 +83,16 @@ static int run(const void *data)
     if (!read_batch(values->batch, &batch))
         return ls_cli_usage_error("--batch is a number of samples, or dynamic, not '%s'",
                                   values->batch);
-    int status = ls_cli_check_model_output("export", values->file, &values->model);
+    if ((values->model.mean != NULL || values->model.scale != NULL) && !values->preprocessing)
+        return ls_cli_usage_error("export: --mean and --scale go with --with-preprocessing");
+    int status = ls_cli_read_scale("export", &values->model, &scale);
+    if (status != 0)
+        return status;
+    status = ls_cli_check_model_output("export", values->file, &values->model);
     if (status != 0)
         return status;
     struct lockstep_error *error = lockstep_error_new();
-    status = export_model(values, batch, error);
+    status = export_model(values, batch, scale, error);
     if (status != 0)
         ls_cli_report(status, error);
     lockstep_error_free(error);
@@ -114,6 +123,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_FLAG, "with-preprocessing", NULL, struct values, preprocessing, 0,
                "mean and scale of the pictures are part of the model, which takes\n"
                "pixels then; else its metadata have them"),
+    LS_CLI_MEAN(struct values, model, "with --with-preprocessing"),
     LS_CLI_ROW(LS_CLI_FLAG, "external", NULL, struct values, external, 0,
                "the weights in a file beside it, FILE.data; larger models than 2 GiB\n"
                "have them there anyway"),

@@ -220,11 +220,19 @@ static enum lockstep_request poll(void *user)
     return ls_cli_signal_request();
 }
 
+/* Predictions are on stdout. */
+static void hear(void *user, const struct lockstep_event *event)
+{
+    (void)user;
+    if (event->kind == LOCKSTEP_EVENT_WARNING)
+        ls_cli_error(0, "warning: %s", event->text);
+}
+
 static int load_and_predict(struct session *session, enum ls_cli_format format,
                             const struct lockstep_inputs *inputs)
 {
     const struct values *values = session->values;
-    struct lockstep_callbacks callbacks = {NULL, NULL, NULL};
+    struct lockstep_callbacks callbacks = {.event = hear};
     if (values->output_file != NULL) { /* whose part would be left behind */
         ls_cli_catch_signals(NULL);
         callbacks.poll = poll;

@@ -7,6 +7,17 @@
 #include "cli/report.h"
 #include "cli/size.h"
 
+int ls_cli_read_scale(const char *command, const struct ls_cli_model_values *values, double *scale)
+{
+    *scale = 0;
+    if (values->scale == NULL)
+        return 0;
+    const char *end = ls_cli_parse_number(values->scale, scale);
+    if (end != NULL && *end == '\0' && *scale > 0)
+        return 0;
+    return ls_cli_usage_error("%s: --scale '%s' is no number above 0", command, values->scale);
+}
+
 int ls_cli_load_model(const char *command, const struct ls_cli_model_values *values,
                       int64_t iterations, uint64_t memory, struct lockstep_callbacks callbacks,
                       struct lockstep_model **model)
@@ -36,14 +47,11 @@ int ls_cli_load_model(const char *command, const struct ls_cli_model_values *val
     options.oversample = values->oversample;
     options.output = values->output;
     options.map = values->map;
-    if (values->scale != NULL) {
-        const char *end = ls_cli_parse_number(values->scale, &options.scale);
-        if (end == NULL || *end != '\0' || !(options.scale > 0))
-            return ls_cli_usage_error("%s: --scale '%s' is no number above 0", command,
-                                      values->scale);
-    }
+    int status = ls_cli_read_scale(command, values, &options.scale);
+    if (status != 0)
+        return status;
     struct lockstep_error *error = lockstep_error_new();
-    int status = lockstep_model_load(values->model, values->weights, &options, model, error);
+    status = lockstep_model_load(values->model, values->weights, &options, model, error);
     if (status != 0)
         ls_cli_report(status, error);
     lockstep_error_free(error);

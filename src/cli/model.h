@@ -16,14 +16,16 @@ struct ls_cli_model_values {
     const char *output;
 };
 
+#define LS_CLI_MEAN(type, member, when)                                                            \
+    LS_CLI_ROW(LS_CLI_TEXT, "mean", "MEAN", type, member.mean, 0,                                  \
+               when ": a mean picture (.binaryproto), or\n"                                        \
+                    "means of channels (104,117,123); default: those of the training"),            \
+        LS_CLI_ROW(LS_CLI_TEXT, "scale", "F", type, member.scale, 0,                               \
+                   "the same: what pixels are multiplied by, behind the mean")
 #define LS_CLI_PICTURE_OPTIONS(type, member)                                                       \
     LS_CLI_ROW(LS_CLI_TEXT, "labels", "FILE", type, member.labels, 0,                              \
                "names of the classes, one a line (synset_words.txt)"),                             \
-        LS_CLI_ROW(LS_CLI_TEXT, "mean", "MEAN", type, member.mean, 0,                              \
-                   "for a net without data layer: a mean picture (.binaryproto), or\n"             \
-                   "means of channels (104,117,123)"),                                             \
-        LS_CLI_ROW(LS_CLI_TEXT, "scale", "F", type, member.scale, 0,                               \
-                   "the same: what pixels are multiplied by, behind the mean"),                    \
+        LS_CLI_MEAN(type, member, "for a net without data layer"),                                 \
         LS_CLI_ROW(LS_CLI_INTEGER, "resize", "N", type, member.resize, 1,                          \
                    "the same: the side that pictures get before their centre is cut out"),         \
         LS_CLI_ROW(LS_CLI_FLAG, "oversample", NULL, type, member.oversample, 0,                    \
@@ -50,6 +52,9 @@ struct ls_cli_model_values {
 int ls_cli_load_model(const char *command, const struct ls_cli_model_values *values,
                       int64_t iterations, uint64_t memory, struct lockstep_callbacks callbacks,
                       struct lockstep_model **model);
+
+/* The number of --scale; 0: there is none. */
+int ls_cli_read_scale(const char *command, const struct ls_cli_model_values *values, double *scale);
 
 /* ls_cli_check_output() for what is read with a model. */
 int ls_cli_check_model_output(const char *command, const char *output,

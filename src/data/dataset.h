@@ -18,6 +18,7 @@
 
 struct ls_cache;
 struct ls_dataset;
+struct ls_transform; /* data/transform.h */
 
 struct ls_dataset_wishes {
     /* Random crops, mirrors, brightness and contrast (false: centre crop), which the test phase
@@ -58,6 +59,13 @@ const char *ls_dataset_class_name(const struct ls_dataset *dataset, int index);
 int64_t ls_dataset_largest(const struct ls_dataset *dataset, int tensor);
 /* The cache of its records (data/cache.h), which other data sets may share; NULL: there is none. */
 const struct ls_cache *ls_dataset_cache(const struct ls_dataset *dataset);
+/* What becomes of its pictures, whose size is transform->input; NULL: records have none, or are
+ * without their mean already (WINDOWS). Whether they are resized as OpenCV does it, and whether
+ * channels are red, green, blue. */
+const struct ls_transform *ls_dataset_transform(const struct ls_dataset *dataset,
+                                                bool *interpolates, bool *rgb);
+/* The mean picture that is subtracted from records, and its shape; NULL: there is none. */
+const float *ls_dataset_mean_picture(const struct ls_dataset *dataset, int64_t shape[3]);
 int ls_dataset_prefetch(const struct ls_dataset *dataset); /* batches to decode ahead */
 bool ls_dataset_encoded(const struct ls_dataset *dataset); /* decoding takes long */
 /* Bytes that each of its readers takes to decode records. */

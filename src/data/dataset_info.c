@@ -70,6 +70,26 @@ int64_t ls_dataset_largest(const struct ls_dataset *dataset, int tensor)
                : -1;
 }
 
+const struct ls_transform *ls_dataset_transform(const struct ls_dataset *dataset,
+                                                bool *interpolates, bool *rgb)
+{
+    const struct ls_source *source = dataset->source;
+    *interpolates = source->interpolates;
+    *rgb = !source->bgr;
+    return ls_source_has_image(source) && source->type->stand_in == NULL ? &dataset->transform
+                                                                         : NULL;
+}
+
+const float *ls_dataset_mean_picture(const struct ls_dataset *dataset, int64_t shape[3])
+{
+    const struct ls_source *source = dataset->source;
+    memcpy(shape, dataset->transform.input, 3 * sizeof *shape);
+    if (dataset->transform.mean != NULL || source->mean == NULL)
+        return dataset->transform.mean;
+    memcpy(shape + 1, source->mean_side, sizeof source->mean_side);
+    return source->mean;
+}
+
 int ls_dataset_prefetch(const struct ls_dataset *dataset)
 {
     return dataset->prefetch;

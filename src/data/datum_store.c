@@ -279,7 +279,6 @@ int ls_datum_store_inspect(struct ls_source *source, const struct ls_source_opti
     ls_source_note_bytes(source, bytes + size);
     source->encoded = datum.encoded;
     source->tensor[0].type = datum.encoded || datum.data_size > 0 ? LS_U8 : LS_F32;
-    source->bgr = ls_source_image(source)[0] == 3;
     int status = 0;
     if (store->size <= CHECK_LIMIT || (store->annotated && store->boxes == 0))
         status = check_records(source, error);

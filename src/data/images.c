@@ -127,7 +127,7 @@ static int open_images(const struct ls_source_options *options, struct ls_source
     ls_source_add_image(source);
     int64_t *largest = &ls_source_add_label(source)->largest;
     source->encoded = true;
-    source->bgr = images->form.channels == 3;
+    source->interpolates = !images->form.antialias;
     for (size_t i = 0; i < images->list.count; i++) {
         int32_t label = images->list.file[i].label;
         if (i == 0 || label > *largest)
@@ -177,6 +177,7 @@ static uint64_t stamp(const struct ls_source *source)
 const struct ls_source_type ls_source_images = {
     .name = "IMAGES",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__IMAGES,
+    .bgr = true,
     .summary = "JPEG and PNG files: a folder of class folders, or a list file",
     .options = options_table,
     .options_size = sizeof(struct images_options),

@@ -69,6 +69,7 @@ static void close_database(struct ls_source *source)
 const struct ls_source_type ls_source_leveldb = {
     .name = "LEVELDB",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__LEVELDB,
+    .bgr = true,
     .summary = "a LevelDB database of Datum records, what a data_param without backend means",
     .options = options_table,
     .options_size = sizeof(struct ls_datum_options),

@@ -105,6 +105,7 @@ static void close_database(struct ls_source *source)
 const struct ls_source_type ls_source_lmdb = {
     .name = "LMDB",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__LMDB,
+    .bgr = true,
     .summary = "a database of Datum records, as Caffe's tools and lockstep convert write it",
     .options = options_table,
     .options_size = sizeof(struct ls_datum_options),

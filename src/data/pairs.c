@@ -202,7 +202,7 @@ static int open_pairs(const struct ls_source_options *options, struct ls_source 
     ls_source_add_image(source);
     ls_source_add_tensor(source, "map", LS_TENSOR_MAP, LS_U16);
     source->encoded = true;
-    source->bgr = pairs->form.channels == 3;
+    source->interpolates = !pairs->form.antialias;
     return look(source, error);
 }
 
@@ -294,6 +294,7 @@ static uint64_t stamp(const struct ls_source *source)
 const struct ls_source_type ls_source_image_pairs = {
     .name = "IMAGE_PAIRS",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__IMAGE_PAIRS,
+    .bgr = true,
     .summary = "pictures with label maps, one label for each pixel",
     .unconvertible = "label maps cannot be converted, and are not needed for a mean",
     .options = options_table,

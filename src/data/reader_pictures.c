@@ -105,18 +105,6 @@ int ls_reader_fetch_shown(struct ls_reader *reader, int64_t ordinal, int64_t sha
     return 0;
 }
 
-/* Pictures decode to blue, green, red; a source that has red first wants it the other way. */
-static void swap_bytes(const struct ls_record *record, uint8_t *pixels)
-{
-    const int64_t *shape = record->tensor[0].shape.dim;
-    int64_t size = shape[1] * shape[2];
-    for (int64_t i = 0; i < size; i++) {
-        uint8_t first = pixels[i];
-        pixels[i] = pixels[2 * size + i];
-        pixels[2 * size + i] = first;
-    }
-}
-
 int ls_reader_check_pictures(const struct ls_reader *reader, struct ls_error *error)
 {
     const struct ls_source *source = reader->dataset->source;
@@ -141,14 +129,16 @@ static int make_record(struct ls_reader *reader, const uint8_t *bytes, size_t si
     struct ls_picture picture;
     struct ls_buffer *buffer = &reader->source->record;
     LS_TRY(ls_picture_decode(bytes, size, channels, &reader->source->picture, &picture, problem));
+    if (source->type->stand_in != NULL)
+        return source->type->stand_in(reader->source, &picture, record, problem);
     if (reader->dataset->transform.before.resizes ||
         (source->varies && reader->dataset->transform.crop > 0))
         LS_TRY(ls_picture_to_record(&picture, buffer, record, problem));
     else
-        LS_TRY(ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2], true, buffer,
-                                           record, problem));
+        LS_TRY(ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2],
+                                           !source->interpolates, buffer, record, problem));
     if (channels == 3 && !source->bgr)
-        swap_bytes(record, buffer->data);
+        ls_record_swap_channels(record, buffer->data);
     return 0;
 }
 

@@ -179,6 +179,17 @@ int ls_picture_resize_to_record(const struct ls_picture *picture, int height, in
     return ok ? 0 : ls_picture_no_memory(problem);
 }
 
+void ls_record_swap_channels(const struct ls_record *record, uint8_t *pixels)
+{
+    const int64_t *shape = record->tensor[0].shape.dim;
+    int64_t size = shape[1] * shape[2];
+    for (int64_t i = 0; i < size; i++) {
+        uint8_t first = pixels[i];
+        pixels[i] = pixels[2 * size + i];
+        pixels[2 * size + i] = first;
+    }
+}
+
 int ls_label_map_resize(struct ls_label_map *map, int height, int width, struct ls_buffer *buffer,
                         struct ls_problem *problem)
 {

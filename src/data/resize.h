@@ -17,6 +17,10 @@ int ls_picture_resize_to_record(const struct ls_picture *picture, int height, in
                                 bool antialias, struct ls_buffer *buffer, struct ls_record *record,
                                 struct ls_problem *problem);
 
+/* Exchanges the first and the last of three channels of such a record, whose pixels are given:
+ * blue, green, red become red, green, blue. */
+void ls_record_swap_channels(const struct ls_record *record, uint8_t *pixels);
+
 /* Resizes a map: output pixel i of n takes the input pixel that its centre lies in, of m that is
  * floor((i + 1/2) m / n). The result is in `buffer`, which `map` must not be. */
 int ls_label_map_resize(struct ls_label_map *map, int height, int width, struct ls_buffer *buffer,

@@ -56,6 +56,7 @@ int ls_source_open(const struct ls_source_options *options, struct ls_source **s
     int status = s->type->open(options, s, error);
     if (status == LS_BAD_RECORD)
         status = end_at_bad_record(error);
+    s->bgr = s->type->bgr && s->tensor[0].role == LS_TENSOR_IMAGE && s->tensor[0].shape.dim[0] == 3;
     if (status == 0 && s->count < 1)
         status = ls_fail(error, LOCKSTEP_DATA, place, NULL, "has no records");
     if (status == 0 && s->count > UINT32_MAX)

@@ -46,6 +46,7 @@ struct ls_tensor_info {
 };
 
 struct ls_source_type;
+struct ls_picture; /* data/picture.h */
 
 struct ls_source {
     const struct ls_source_type *type;
@@ -62,10 +63,14 @@ struct ls_source {
     /* Where batches have two kinds of records: of each `period` records the first `period_first`
      * are of the one kind, the others of the other, and shuffling keeps it so. 0: there is one. */
     int64_t period, period_first;
-    uint32_t label_pad;   /* what padding puts around maps */
-    bool encoded;         /* records must be decoded: worth several threads */
-    size_t decode_bytes;  /* the most that a reader takes for a record, of those looked at */
-    bool bgr;             /* three channels are blue, green, red */
+    uint32_t label_pad;  /* what padding puts around maps */
+    bool encoded;        /* records must be decoded: worth several threads */
+    size_t decode_bytes; /* the most that a reader takes for a record, of those looked at */
+    bool bgr;            /* it has three channels: blue, green, red */
+    bool interpolates;   /* pictures are resized without antialiasing, as OpenCV does it */
+    /* A mean picture that records are without, three channels of mean_side; NULL: there is none. */
+    const float *mean;
+    int64_t mean_side[2];
     uint64_t labels_hash; /* of all labels, where opening reads them anyway; else 0 */
     char **class_name;    /* owned; NULL if not known */
     int class_count;
@@ -108,6 +113,7 @@ struct ls_source_type {
     bool splits;         /* `split` is a part of its stream, which it takes itself */
     bool batches;        /* records depend on batch_size */
     bool pads;           /* `tensor { pad }` is for its sequences */
+    bool bgr;            /* three channels are blue, green, red */
     /* Why convert and mean cannot read it; NULL: they can. */
     const char *unconvertible;
     const struct ls_option *options; /* its table */
@@ -127,6 +133,10 @@ struct ls_source_type {
     uint64_t (*stamp)(const struct ls_source *source);
     /* (optional) Appends the name of a record (its path, its key) to `text`. */
     void (*name_record)(const struct ls_source *source, int64_t index, struct ls_text *text);
+    /* (optional) Makes the image of a record of a picture that stands in for one of its own; where
+     * there is none, the picture gets the size of the first record. */
+    int (*stand_in)(struct ls_source_reader *reader, const struct ls_picture *picture,
+                    struct ls_record *record, struct ls_problem *problem);
     /* (optional) The picture file that a record is; the source keeps the path. */
     const char *(*record_file)(const struct ls_source *source, int64_t index);
 };

@@ -65,6 +65,8 @@ struct ls_transform_options {
     int64_t record[3]; /* shape of the first record */
     bool varies;       /* the records' heights and widths differ */
     uint32_t label_pad;
+    const float *mean;     /* a mean picture in place of a file; NULL: there is none */
+    int64_t mean_shape[3]; /* its shape */
     const Lockstep__AnnotatedDataParameter *annotated; /* (optional) */
     bool boxes, maps, floats; /* records have such; floats: their pixels are not of 8 bits */
 };

@@ -80,6 +80,24 @@ static int check_numbers(const struct ls_transform_options *options, struct ls_t
     return status;
 }
 
+/* The caller's mean picture. */
+static int copy_mean(const struct ls_transform_options *options, struct ls_transform *t,
+                     struct ls_error *error)
+{
+    const int64_t *has = options->mean_shape, *wants = options->record;
+    if (memcmp(has, wants, sizeof options->mean_shape) != 0)
+        return ls_fail(error, LOCKSTEP_DATA, NULL, NULL,
+                       "layer '%.100s': the mean picture has %" PRId64 " x %" PRId64 " x %" PRId64
+                       " numbers, pictures have %" PRId64 " x %" PRId64 " x %" PRId64,
+                       options->layer, has[0], has[1], has[2], wants[0], wants[1], wants[2]);
+    const size_t size = (size_t)ls_record_size(has);
+    t->mean = ls_alloc(size, sizeof *t->mean);
+    if (t->mean == NULL)
+        return ls_fail_memory(error, "a mean picture");
+    memcpy(t->mean, options->mean, size * sizeof *t->mean);
+    return 0;
+}
+
 static int open_mean(const struct ls_transform_options *options, struct ls_transform *t,
                      struct ls_error *error)
 {
@@ -91,6 +109,8 @@ static int open_mean(const struct ls_transform_options *options, struct ls_trans
     if (p->mean_file != NULL && options->varies)
         return bad_field(options, "mean_file", "give mean_value", error,
                          "mean_file needs records of one size, and these differ");
+    if (options->mean != NULL)
+        return copy_mean(options, t, error);
     if (p->mean_file != NULL) {
         char *path = ls_resolve_path(
             p->mean_file, options->definition != NULL ? options->definition->file : NULL);

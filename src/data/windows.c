@@ -213,7 +213,9 @@ static int open_windows(const struct ls_source_options *options, struct ls_sourc
         const int32_t number = w->kind[1].window[i].label;
         label->largest = number > label->largest ? number : label->largest;
     }
-    source->encoded = source->bgr = true;
+    source->encoded = source->interpolates = true;
+    source->mean = w->mean;
+    memcpy(source->mean_side, w->mean_side, sizeof source->mean_side);
     note_identity(options, source);
     note_bytes(source);
     return 0;
@@ -273,6 +275,14 @@ static int read_windows(struct ls_source_reader *reader, int64_t index, uint32_t
     return status == 0 ? 0 : ls_picture_file_bad(path, index, &problem, error);
 }
 
+/* A picture stands for a window that is all of it. */
+static int stand_in(struct ls_source_reader *reader, const struct ls_picture *picture,
+                    struct ls_record *record, struct ls_problem *problem)
+{
+    const struct ls_labelled_window whole = {.x2 = picture->width - 1, .y2 = picture->height - 1};
+    return ls_windows_cut_out(reader, &whole, picture, record, problem);
+}
+
 static void name_record(const struct ls_source *source, int64_t index, struct ls_text *text)
 {
     const struct ls_labelled_windows *w = source->state;
@@ -289,6 +299,7 @@ static uint64_t stamp(const struct ls_source *source)
 const struct ls_source_type ls_source_windows = {
     .name = "WINDOWS",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__WINDOWS,
+    .bgr = true,
     .summary = "regions of pictures with their classes: the file of a WindowData layer",
     .unconvertible = "its batches are made of foreground and background",
     .options = options_table,
@@ -298,4 +309,5 @@ const struct ls_source_type ls_source_windows = {
     .read = read_windows,
     .stamp = stamp,
     .name_record = name_record,
+    .stand_in = stand_in,
 };

@@ -20,7 +20,9 @@ static int read_shape(const struct ls_layer *layer, size_t top, struct ls_shape 
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__InputParameter *param = layer->definition->input_param;
-    LS_TRY(ls_layer_begin(layer, error, "input_param"));
+    /* Pictures of predictions are transformed (api/picture_rule.h), what callers hand in is not. */
+    const bool trains = layer->graph->phase == LOCKSTEP__PHASE__TRAIN;
+    LS_TRY(ls_layer_begin(layer, error, trains ? "input_param" : "input_param transform_param"));
     if (param == NULL)
         return ls_layer_fail(layer, error, NULL, NULL, NULL, "%s is missing",
                              layer->type->parameter);

@@ -26,6 +26,7 @@
 
 #define LS_PREFIX_AVERAGE "average." /* + name: its moving average */
 #define LS_PREFIX_STATE   "state."   /* + anything: what a resume needs beside the weights */
+#define LS_PREFIX_MEAN    LS_PREFIX_STATE "mean." /* + number of a data source, from 1 */
 
 /* Whether a layer of this name would be taken for something else in a snapshot. */
 bool ls_weights_name_reserved(const char *layer);

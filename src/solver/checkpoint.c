@@ -3,9 +3,10 @@
  * Tensors: "<name>" the weights, "average.<name>" their moving average, "state.history0.<name>",
  * "state.history1.<name>", "state.rows.<name>" and "state.columns.<name>" what the optimizer
  * remembers, "state.row_exponents" those of the exact sums, parameter by parameter, "state.losses"
- * the window of average_loss. Notes: the iteration, the canonical definition, what the data are and
- * digests of what was read of them, the numeric environment and those before it, the best score,
- * the names of the classes.
+ * the window of average_loss, "state.mean.<n>" the mean picture of data source n, from 1, so that
+ * predictions can subtract it. Notes: the iteration, the canonical definition, what the data are
+ * and digests of what was read of them, the numeric environment and those before it, the best
+ * score, the names of the classes.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "base/text.h"
+#include "data/source.h"
 #include "engine/compare.h"
 #include "engine/copies.h"
 #include "engine/pass.h"
@@ -118,6 +120,21 @@ static int add_sample_states(struct draft *draft)
     return status;
 }
 
+/* The mean pictures of the training data. */
+static int add_means(struct draft *draft)
+{
+    const struct ls_net *net = draft->trainer->train;
+    for (int d = 0; d < net->dataset_count; d++) {
+        struct ls_shape shape = {.rank = 3};
+        char name[48];
+        const float *mean = ls_dataset_mean_picture(net->datasets[d], shape.dim);
+        snprintf(name, sizeof name, LS_PREFIX_MEAN "%d", d + 1);
+        if (mean != NULL)
+            LS_TRY(ls_archive_add(&draft->archive, name, LS_F32, &shape, mean, draft->error));
+    }
+    return 0;
+}
+
 static int add_tensors(struct draft *draft)
 {
     struct ls_trainer *trainer = draft->trainer;
@@ -128,6 +145,7 @@ static int add_tensors(struct draft *draft)
                 LS_TRY(add_array(draft, i, &ls_state_arrays[a]));
     LS_TRY(add_exponents(draft));
     LS_TRY(add_sample_states(draft));
+    LS_TRY(add_means(draft));
     return ls_archive_add_list(&draft->archive, LS_PREFIX_STATE "losses", LS_F64,
                                trainer->solver->average_loss, trainer->figures.losses,
                                draft->error);
@@ -298,6 +316,11 @@ size_t ls_checkpoint_bytes(const struct ls_trainer *trainer)
                     &trainer->parameters->items[i]->shape, ls_state_arrays[a].array);
                 size += aligned((size_t)ls_shape_size(&shape) * ls_dtype_size(LS_F32));
             }
+    for (int d = 0; d < trainer->train->dataset_count; d++) {
+        int64_t shape[3];
+        if (ls_dataset_mean_picture(trainer->train->datasets[d], shape) != NULL)
+            size += aligned((size_t)ls_record_size(shape) * ls_dtype_size(LS_F32));
+    }
     return size + ls_sample_states_snapshot_bytes(trainer->train);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lockstep/lockstep.h"
+#include "snapshot/archive.h"
 #include "support/npy_files.h"
 #include "support/support.h"
 
@@ -165,6 +166,46 @@ static void test_known(void **state)
     lockstep_model_free(model);
 }
 
+/* A snapshot of a solver that averages otherwise. */
+static void write_snapshot(const char *path)
+{
+    struct ls_archive read, made = {0};
+    assert_int_equal(ls_archive_read(path, LS_ARCHIVE_CHECK, &read, NULL), 0);
+    assert_int_equal(ls_archive_add(&made, read.tensors[0].name, LS_F32, &read.tensors[0].shape,
+                                    read.tensors[0].data, NULL),
+                     0);
+    assert_int_equal(ls_archive_add_note(&made, "definition", "ap_version: \"11point\"", NULL), 0);
+    assert_int_equal(ls_archive_write(&made, path, NULL), 0);
+    ls_archive_free(&made);
+    ls_archive_free(&read);
+}
+
+static double mean_precision(struct lockstep_model *model)
+{
+    const struct lockstep_output *outputs;
+    size_t count;
+    int64_t samples;
+    assert_int_equal(lockstep_model_test(model, &outputs, &count, &samples, NULL), 0);
+    assert_int_equal(count, 1);
+    const double value = outputs[0].values[0];
+    lockstep_model_free(model);
+    return value;
+}
+
+/* A net is tested by the rule of the training, which its solver has, and its snapshot. One of two
+ * boxes of class 1 is found, without a wrong one before it; of class 2 none. */
+static void precision_is_averaged_as_in_training(void **state)
+{
+    (void)state;
+    char text[4096];
+    const char *weights = ls_test_path("w.safetensors");
+    assert_float_equal(mean_precision(load(true)), 0.5 / 2, 1e-6);
+    snprintf(text, sizeof text, net, ls_test_path("x.npy"), ls_test_path("rows.npy"));
+    write_ones(weights, NUMBERS);
+    write_snapshot(weights);
+    assert_float_equal(mean_precision(open_net(text, weights)), 6.0 / 11 / 2, 1e-6);
+}
+
 /* A sample as the net gets it: the centre of a picture, with mean and scale undone. */
 static void test_picture(void **state)
 {
@@ -209,6 +250,7 @@ static void test_picture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_known),
+                                       cmocka_unit_test(precision_is_averaged_as_in_training),
                                        cmocka_unit_test(test_picture)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
