@@ -2,6 +2,10 @@
 # for. What its kernels compute is tested on the CPU, for which a C++ compiler is enough; what calls CUDA
 # needs the toolkit's headers, and is tested with a fake runtime, in a module of the same host code that
 # stands in for it.
+# All of it is a part of `cards`, not of `all`, but for the module where it was asked for (ON) or where
+# this machine has a card; tests have the label `cards`, and ./run cards builds and runs them.
+get_property(others DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
+get_property(other_tests DIRECTORY PROPERTY TESTS)
 include(CheckLanguage)
 set(LOCKSTEP_CUDA AUTO CACHE STRING "The device of NVIDIA's cards: AUTO (where its toolkit is), ON, OFF")
 set_property(CACHE LOCKSTEP_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -110,23 +114,36 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
       endforeach()
     endif()
   endforeach()
+  # Mutants (cmake/mutants.cmake): the device's sources with mistakes are compiled once more.
+  set(mutated "")
+  foreach(source card nccl cublaslt_product cudnn_engine cudnn_ops cudnn_plans)
+    if(${CMAKE_SOURCE_DIR}/src/ops/cuda/${source}.c IN_LIST host)
+      list(APPEND mutated ${CMAKE_SOURCE_DIR}/src/ops/cuda/${source}.c)
+    endif()
+  endforeach()
+  add_library(ls_card_mutants OBJECT ${mutated})
+  target_link_libraries(ls_card_mutants PRIVATE ls_cuda_host)
+  target_compile_definitions(ls_card_mutants PRIVATE LS_MUTANTS LS_LAYOUTS_OF_PROGRAM)
+  # ls_card_mutants(NAME SOURCES LIBRARIES): a program of tests with them, cuda_mutants_NAME.
+  function(ls_card_mutants name sources)
+    ls_test_program(cuda_mutants_${name} "${sources};$<TARGET_OBJECTS:ls_card_mutants>" ${ARGN}
+      ls_cuda_host ls_cuda_fake)
+    target_link_options(cuda_mutants_${name} PRIVATE -Wl,--undefined=ls_test_path) # reads the filter
+  endfunction()
+  # The fake may abort the program, which is not what CTest looks for text in.
+  function(ls_card_mutant name program filter expression)
+    string(TOLOWER cuda_mutant_${name} test)
+    ls_mutant_test(${test} ${name} "" ${filter} "${expression}" sh -c "\"$0\" || exit 1"
+      $<TARGET_FILE:cuda_mutants_${program}>)
+  endfunction()
   if(LS_CUDA_HAS_CUBLASLT)
     set(test ${CMAKE_SOURCE_DIR}/tests/cuda/test_cublaslt.c)
     ls_test(cuda_test_cublaslt ${test} ls_kernels ls_ops ls_cuda_host ls_cuda_fake)
-    # Mutants (cmake/mutants.cmake): sums are split, and added up in the order in which parts arrive;
-    # arrays are said to be more aligned than they are.
-    set(of_SPLIT "the product has other bits")
-    set(of_ALIGNED "of layer 'ip': cuBLASLt: an unsupported value")
-    foreach(name SPLIT ALIGNED)
-      string(TOLOWER cuda_mutant_${name} mutant)
-      ls_test(${mutant} ${test} ls_kernels ls_ops ls_cuda_host ls_cuda_fake)
-      target_compile_definitions(${mutant} PRIVATE LS_MUTANT_${name}=1)
-      target_sources(${mutant} PRIVATE ${CMAKE_SOURCE_DIR}/src/ops/cuda/cublaslt_product.c)
-      target_link_options(${mutant} PRIVATE -Wl,--undefined=ls_test_path) # what reads the filter
-      set_tests_properties(${mutant} PROPERTIES
-        ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=bits_*"
-        PASS_REGULAR_EXPRESSION "${of_${name}}")
-    endforeach()
+    # Mutants: sums are split, and added up in the order in which parts arrive; arrays are said to be
+    # more aligned than they are.
+    ls_card_mutants(cublaslt "${test}" ls_kernels ls_ops)
+    ls_card_mutant(SPLIT cublaslt bits_* "the product has other bits")
+    ls_card_mutant(ALIGNED cublaslt bits_* "of layer 'ip': cuBLASLt: an unsupported value")
   endif()
   if(LS_CUDA_HAS_NCCL)
     ls_test(cuda_test_exchange ${CMAKE_SOURCE_DIR}/tests/cuda/test_exchange.c ls_cuda_host
@@ -149,60 +166,44 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
     endfunction()
     ls_card_trainings(cuda_test_card_orders test_card_orders.c)
     ls_card_trainings(cuda_test_card_failures test_card_failures.c)
-    # Mutants (cmake/mutants.cmake) of what streams still read or have not done yet.
-    function(ls_card_mutant name source test filter said)
-      string(TOLOWER cuda_mutant_${name} mutant)
-      ls_test(${mutant} ${CMAKE_SOURCE_DIR}/tests/cuda/${test}.c ls_trainings ${LS_MODULES}
-        ls_cuda_host ls_cuda_fake)
-      target_link_options(${mutant} PRIVATE -Wl,--wrap=ls_device_find)
-      target_compile_definitions(${mutant} PRIVATE LS_MUTANT_${name}=1)
-      target_sources(${mutant} PRIVATE ${CMAKE_SOURCE_DIR}/src/${source})
-      set_tests_properties(${mutant} PROPERTIES
-        ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=${filter}"
-        PASS_REGULAR_EXPRESSION "${said}")
-    endfunction()
+    # Mutants of what streams still read or have not done yet.
+    foreach(test card_data card_ranks)
+      ls_card_mutants(${test} "${CMAKE_SOURCE_DIR}/tests/cuda/test_${test}.c;$<TARGET_OBJECTS:ls_mutants>"
+        ls_trainings ${LS_MODULES})
+      target_link_options(cuda_mutants_${test} PRIVATE -Wl,--wrap=ls_device_find)
+    endforeach()
     # Inputs are overwritten before they were read, read before they are there, or released before
     # they were copied; what kernels are told changes before it was copied.
-    set(data test_card_data any_way_of_data_gives_same_bits)
+    set(data card_data any_way_of_data_gives_same_bits)
     set(differs "free, [a-z ]*, seed [0-9]: the snapshots differ from byte")
     set(changed "of the host, which changed before it was made")
-    ls_card_mutant(OVERWRITES engine/staging.c ${data} ${differs})
-    ls_card_mutant(AHEAD engine/staging.c ${data} ${differs})
-    ls_card_mutant(RETOLD engine/staging.c ${data} ${changed})
-    ls_card_mutant(RELEASED engine/uploader.c ${data} ${changed})
+    ls_card_mutant(OVERWRITES ${data} ${differs})
+    ls_card_mutant(AHEAD ${data} ${differs})
+    ls_card_mutant(RETOLD ${data} ${changed})
+    ls_card_mutant(RELEASED ${data} ${changed})
     # The host reads what an update saw, and what sums saw, before the stream has copied it.
-    ls_card_mutant(GLANCES engine/direct_update.c ${data} "the update made a weight that is not")
-    ls_card_mutant(HURRIES engine/sums.c ${data} "reports a gradient of micro-batch -1")
+    ls_card_mutant(GLANCES ${data} "the update made a weight that is not")
+    ls_card_mutant(HURRIES ${data} "reports a gradient of micro-batch -1")
     # No event is recorded, or none that says which sums, or factors, are there.
-    ls_card_mutant(SILENT ops/cuda/card.c ${data} ${changed})
-    ls_card_mutant(UNMARKED engine/reducer_sums.c test_card_ranks any_cards_give_same_bits
+    ls_card_mutant(SILENT ${data} ${changed})
+    ls_card_mutant(UNMARKED card_ranks any_cards_give_same_bits
       "ranks, seed [0-9]: the snapshots differ from byte")
-    ls_card_mutant(UNHEARD engine/reducer_factors.c test_card_ranks
+    ls_card_mutant(UNHEARD card_ranks
       exchanges_of_factors_give_same_bits "weights differ between ranks|the snapshots differ from byte")
     # Statistics are merged, and weights changed, while streams of other workers still add.
-    ls_card_mutant(IMPATIENT engine/run.c test_card_data any_workers_give_same_bits_in_waves
+    ls_card_mutant(IMPATIENT card_data any_workers_give_same_bits_in_waves
       "waves, [0-9] workers, seed [0-9]: the snapshots differ from byte|'loss' is not finite")
-    ls_card_mutant(LEAVES engine/micro_batch.c test_card_data any_workers_give_same_bits
+    ls_card_mutant(LEAVES card_data any_workers_give_same_bits
       "free, [0-9] workers, seed [0-9]: the snapshots differ from byte")
     # What was recorded with other inputs, or for the statistics of another micro-batch, is played.
-    ls_card_mutant(STALE engine/binding.c ${data} ${differs})
-    ls_card_mutant(FORMER engine/binding.c test_card_data any_workers_give_same_bits_in_waves
+    ls_card_mutant(STALE ${data} ${differs})
+    ls_card_mutant(FORMER card_data any_workers_give_same_bits_in_waves
       "the statistics of layer 'norm' are not finite")
     # Others: sums leave before the backward pass has added to them; what arrives is used before it
     # is there, or a rank ends before what it gave was read.
+    ls_card_mutants(exchange ${CMAKE_SOURCE_DIR}/tests/cuda/test_exchange.c)
     foreach(name EARLY HASTY)
-      string(TOLOWER cuda_mutant_${name} mutant)
-      add_executable(${mutant} ${CMAKE_SOURCE_DIR}/tests/cuda/test_exchange.c
-        ${CMAKE_SOURCE_DIR}/src/ops/cuda/nccl.c)
-      target_link_libraries(${mutant} PRIVATE ls_support ls_cuda_host ls_cuda_fake)
-      target_compile_definitions(${mutant} PRIVATE LS_MUTANT_${name}=1)
-      target_link_options(${mutant} PRIVATE -Wl,--undefined=ls_test_path) # what reads the filter
-      set_target_properties(${mutant} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-      # The fake may abort the program behind that, which is not what CTest looks for text in.
-      add_test(NAME ${mutant} COMMAND sh -c "\"$0\" || exit 1" $<TARGET_FILE:${mutant}>)
-      set_tests_properties(${mutant} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT}
-        ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=sums_and_weights*"
-        PASS_REGULAR_EXPRESSION
+      ls_card_mutant(${name} exchange sums_and_weights*
         "numbers are wrong|of the host, which changed before it was made")
     endforeach()
   endif()
@@ -213,29 +214,16 @@ if(CMAKE_CXX_COMPILER AND CUDAToolkit_FOUND)
     target_link_libraries(ls_cudnn_trial PUBLIC ls_kernels ls_ops ls_cuda_host)
     ls_test(cuda_test_cudnn ${CMAKE_SOURCE_DIR}/tests/cuda/test_cudnn.c ls_cudnn_trial ls_kernels
       ls_ops ls_cuda_host ls_cuda_fake)
-    # Mutants (cmake/mutants.cmake): engines whose sums have another order each time are taken; those
-    # that round operands in fp32; a stream is never named; what addresses were given in is left;
-    # graphs are made with the handle of a thread; a workspace is too small.
-    function(ls_cudnn_mutant name source filter expression)
-      string(TOLOWER cuda_mutant_${name} mutant)
-      add_executable(${mutant} ${CMAKE_SOURCE_DIR}/tests/cuda/test_cudnn.c
-        ${CMAKE_SOURCE_DIR}/src/ops/cuda/${source})
-      target_link_libraries(${mutant} PRIVATE ls_support ls_cudnn_trial ls_kernels ls_ops
-        ls_cuda_host ls_cuda_fake)
-      target_compile_definitions(${mutant} PRIVATE LS_MUTANT_${name}=1)
-      set_target_properties(${mutant} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-      # The fake aborts the program, which is not what CTest looks for text in.
-      add_test(NAME ${mutant} COMMAND sh -c "\"$0\" || exit 1" $<TARGET_FILE:${mutant}>)
-      set_tests_properties(${mutant} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT}
-        ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=${filter}"
-        PASS_REGULAR_EXPRESSION "${expression}")
-    endfunction()
-    ls_cudnn_mutant(UNSURE cudnn_engine.c fp32_is_computed* "gives other bits each time")
-    ls_cudnn_mutant(TENSOR cudnn_engine.c fp32_is_computed* "numbers are wrong")
-    ls_cudnn_mutant(STREAMLESS cudnn_plans.c the_first_engine* "in the default stream")
-    ls_cudnn_mutant(LITTER cudnn_plans.c the_first_engine* "descriptors of cuDNN are left")
-    ls_cudnn_mutant(BORROWED cudnn_plans.c plans_outlive* "the plan's graph was made with is gone")
-    ls_cudnn_mutant(CRAMPED cudnn_ops.c the_first_engine* "end behind their allocation")
+    # Mutants: engines whose sums have another order each time are taken; those that round operands in
+    # fp32; a stream is never named; what addresses were given in is left; graphs are made with the
+    # handle of a thread; a workspace is too small.
+    ls_card_mutants(cudnn ${CMAKE_SOURCE_DIR}/tests/cuda/test_cudnn.c ls_cudnn_trial ls_kernels ls_ops)
+    ls_card_mutant(UNSURE cudnn fp32_is_computed* "gives other bits each time")
+    ls_card_mutant(TENSOR cudnn fp32_is_computed* "numbers are wrong")
+    ls_card_mutant(STREAMLESS cudnn the_first_engine* "in the default stream")
+    ls_card_mutant(LITTER cudnn the_first_engine* "descriptors of cuDNN are left")
+    ls_card_mutant(BORROWED cudnn plans_outlive* "the plan's graph was made with is gone")
+    ls_card_mutant(CRAMPED cudnn the_first_engine* "end behind their allocation")
     ls_test(cuda_test_cudnn_real ${CMAKE_SOURCE_DIR}/tests/cuda/test_cudnn_real.c ls_cuda_host
       ${LS_CUDNN_LIBRARY})
     target_link_options(cuda_test_cudnn_real PRIVATE -Wl,--wrap=cudnnBackendSetAttribute)
@@ -315,7 +303,8 @@ if(LS_CUDA_BUILDS)
   endforeach()
   set_target_properties(lockstep_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
                         INSTALL_RPATH_USE_LINK_PATH ON)
-  install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep COMPONENT cuda)
+  install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep COMPONENT cuda
+          OPTIONAL)
   message(STATUS "Building the device of NVIDIA's cards with CUDA ${CUDAToolkit_VERSION}${has}")
   add_test(NAME cuda_module COMMAND bash ${CMAKE_SOURCE_DIR}/tests/cuda/module.sh)
   # Tests of kernels for a machine with a card, which `./run card` builds and runs there.
@@ -357,15 +346,18 @@ if(TARGET ls_cuda_host AND TARGET lockstep_program)
   endforeach()
 endif()
 
-# `cuda_tests`: what the tests of cards need, for a run of these alone (.ci/run).
 get_property(targets DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
-add_custom_target(cuda_tests)
-foreach(target ${targets})
-  get_target_property(type ${target} TYPE)
-  if(target MATCHES "^cuda_(test|mutant)" AND type STREQUAL "EXECUTABLE")
-    add_dependencies(cuda_tests ${target})
-  endif()
-endforeach()
-if(TARGET ls_cuda_standin)
-  add_dependencies(cuda_tests ls_cuda_standin lockstep_program)
+list(REMOVE_ITEM targets ${others} cuda_card_tests cuda_card_ops cuda_card_layouts)
+add_custom_target(cards)
+if(targets)
+  set_target_properties(${targets} PROPERTIES EXCLUDE_FROM_ALL ON)
+  add_dependencies(cards ${targets} lockstep_program)
+endif()
+if(LS_CUDA_BUILDS AND (LOCKSTEP_CUDA STREQUAL "ON" OR EXISTS /dev/nvidiactl))
+  set_target_properties(lockstep_cuda PROPERTIES EXCLUDE_FROM_ALL OFF)
+endif()
+get_property(tests DIRECTORY PROPERTY TESTS)
+list(REMOVE_ITEM tests ${other_tests})
+if(tests)
+  set_tests_properties(${tests} PROPERTIES LABELS cards)
 endif()

@@ -52,6 +52,7 @@ list(FILTER sources EXCLUDE REGEX "/main\\.c$")
 if(sources)
   add_library(ls_command_line STATIC ${sources})
   target_link_libraries(ls_command_line PUBLIC ls_flags)
+  target_compile_options(ls_command_line PRIVATE ${LS_PLAIN_OPTIONS})
   add_executable(lockstep_program ${CMAKE_SOURCE_DIR}/src/cli/main.c)
   target_link_libraries(lockstep_program PRIVATE ls_command_line lockstep_static)
   set_target_properties(lockstep_program PROPERTIES OUTPUT_NAME lockstep

@@ -120,6 +120,10 @@ ls_mutant_of_bits(CORRECTION device/update.c check_own
 ls_mutant_of_bits(REPLAYED plan/recompute.c own_losses
   "the loss of update 1 differs, all weights agree")
 
+# Those of tests of cards (cmake/cuda.cmake).
+foreach(source binding direct_update micro_batch reducer_factors reducer_sums run staging sums uploader)
+  list(APPEND mutated ${CMAKE_SOURCE_DIR}/src/engine/${source}.c)
+endforeach()
 list(REMOVE_DUPLICATES mutated)
 add_library(ls_mutants OBJECT ${mutated})
 target_compile_definitions(ls_mutants PRIVATE LS_MUTANTS)

@@ -2,7 +2,8 @@
 # calls the head of every message. The C members become `base_`; the field keeps its name.
 # (protobuf-c's own option for this needs more packages.)
 #
-# And to the header goes a list of the data sources, in small letters, from their enum.
+# And beside the header, which is long, one that only declares the messages' names is made, for those
+# who pass pointers. It has a list of the data sources, too, in small letters, from their enum;
 # data/source.h makes the table of sources of it:
 #     #define LOCKSTEP_DATA_BACKENDS(BACKEND) BACKEND(leveldb) BACKEND(lmdb) BACKEND(idx) ...
 foreach(suffix h c)
@@ -20,7 +21,9 @@ foreach(suffix h c)
     string(REGEX REPLACE "[;]" "" list "${list}")
     string(TOLOWER "${list}" list)
     string(REPLACE "backend(" "BACKEND(" list "${list}")
-    string(APPEND text "\n#define LOCKSTEP_DATA_BACKENDS(BACKEND)${list}\n")
+    string(REGEX MATCHALL "typedef struct [A-Za-z_0-9]+ [A-Za-z_0-9]+;" names "${text}")
+    string(REPLACE ";;" ";\n" names "${names};")
+    file(WRITE ${NAMES} "#pragma once\n${names}#define LOCKSTEP_DATA_BACKENDS(BACKEND)${list}\n")
   endif()
   file(WRITE ${GENERATED}.${suffix} "${text}")
 endforeach()

@@ -27,6 +27,7 @@ target_include_directories(ls_support SYSTEM PUBLIC ${LEVELDB_INCLUDE})
 target_link_libraries(ls_support PUBLIC ${LEVELDB_LIBRARY})
 target_compile_definitions(ls_support PUBLIC LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 target_link_libraries(ls_support PUBLIC PkgConfig::CMOCKA ls_flags)
+target_compile_options(ls_support PUBLIC ${LS_TEST_OPTIONS})
 
 # Programs that have the whole library in them: the fast linker, where there is one.
 include(CheckLinkerFlag)

@@ -6,7 +6,7 @@ file(GLOB avx512_bf16_sources CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/src/ops/cpu/avx512_bf16/*.c)
 file(GLOB amx_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/cpu/amx/*.c)
 set(vector_sets generic)
-set(vector_flags_generic "")
+set(vector_flags_generic ${LS_PLAIN_OPTIONS}) # few processors are without AVX2
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   list(APPEND vector_sets avx2 avx512)
   set(vector_flags_avx2 -mavx2)
@@ -24,7 +24,7 @@ function(ls_vector name isa sources flags)
   target_include_directories(${name} SYSTEM PRIVATE ${SLEEF_INCLUDE})
   target_compile_definitions(${name} PRIVATE LS_ISA=${isa})
   # Loops must become vectors in every build but one made for the debugger.
-  target_compile_options(${name} PRIVATE ${flags} $<$<NOT:$<CONFIG:Debug>>:-O3>)
+  target_compile_options(${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O3> ${flags})
   if(LOCKSTEP_SANITIZE OR LOCKSTEP_FUZZ) # instrumented loops cannot all be vectors
     target_compile_options(${name} PRIVATE $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed>)
     # Where gcc 12 moves a frame off the stack to detect its use after return, it aligns it to 32

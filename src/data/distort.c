@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "lockstep.pb-c.h"
 
 enum draw {
     DRAW_WHEN, /* contrast second or last */

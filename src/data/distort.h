@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lockstep.pb-c.h"
+#include "lockstep_names.h"
 
 /* What was drawn for a sample. */
 struct ls_distortion {

@@ -21,7 +21,7 @@
 #include "base/text.h"
 #include "data/options.h"
 #include "data/record.h"
-#include "lockstep.pb-c.h"
+#include "lockstep_names.h"
 
 /* What transform_param does to a tensor. */
 enum ls_tensor_role {

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "lockstep.pb-c.h"
+
 static const char *const filler_names = "constant, uniform, integer, boxes, gaussian, xavier, "
                                         "msra, positive_unitball and bilinear exist";
 

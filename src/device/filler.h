@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "device/filler_number.h"
 #include "ir/op.h"
-#include "lockstep.pb-c.h"
+#include "lockstep_names.h"
 
 /* Resolves a filler (NULL: zeros) for blobs of `shape`. xavier and msra divide the variance by
  * n = count / shape[0] (FAN_IN), count / shape[1] (FAN_OUT), or the mean of both (AVERAGE).

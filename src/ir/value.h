@@ -13,7 +13,7 @@
 #include "ir/layout.h"
 #include "ir/mask.h"
 #include "ir/shape.h"
-#include "lockstep.pb-c.h"
+#include "lockstep_names.h"
 
 /* Where the bytes of a value are. */
 enum ls_storage {

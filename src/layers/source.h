@@ -9,7 +9,7 @@
 
 #include "ir/dtype.h"
 #include "ir/shape.h"
-#include "lockstep.pb-c.h"
+#include "lockstep_names.h"
 
 /* What a top of a Data layer has of each sample. */
 struct ls_source_tensor {

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "ops/cpu/filler.h"
 #include "ops/cpu/kernels.h"
+#include "lockstep.pb-c.h"
 
 static bool varies(const struct ls_fill_attr *attr)
 {

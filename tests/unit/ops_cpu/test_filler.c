@@ -4,6 +4,7 @@
 
 #include "device/plain.h"
 #include "ops/cpu/filler.h"
+#include "lockstep.pb-c.h"
 
 enum { COUNT_MAX = 60000 };
 
