@@ -76,7 +76,7 @@ static int take_named(const struct lockstep_source_options *source, struct named
     named->options.callbacks = ls_caller_callbacks(&named->callbacks);
     LS_TRY(read_classes(named->options.classes, &named->list, error));
     named->known = (struct ls_class_names){(const char *const *)named->list.name, named->list.count,
-                                           named->options.classes};
+                                           named->options.classes, 0};
     return 0;
 }
 

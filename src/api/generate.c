@@ -77,6 +77,12 @@ static int load_weights(struct lockstep_generator *generator, const char *weight
     if (status == 0 && classes != NULL)
         status = ls_characters_read(classes, &generator->characters, error);
     ls_free(classes);
+    char *names = NULL, *tokenizer = NULL;
+    if (status == 0)
+        status = ls_read_weights_names(weights, &names, &tokenizer, error);
+    generator->trained_tokenizer = ls_weights_tokenizer(tokenizer);
+    ls_free(names);
+    ls_free(tokenizer);
     for (size_t i = 0; i < generator->net_count && status == 0; i++)
         status = ls_check_averages(store, graphs[i],
                                    "train the net, or name a file of weights that has them", error);

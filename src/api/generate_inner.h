@@ -42,6 +42,7 @@ struct lockstep_generator {
     /* What tokens stand for; none, and NULL: it is not known. */
     struct ls_characters characters;
     struct ls_tokenizer *tokenizer;
+    uint64_t trained_tokenizer; /* whose ids the net was trained on; 0: not known */
     struct ls_encoder *encoder;
     int32_t start, ends[LS_GENERATE_ENDS]; /* -1: there is none */
     int32_t *ids;                          /* what was encoded last */

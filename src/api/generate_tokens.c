@@ -5,6 +5,7 @@
 #include "api/generate_inner.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "text/token_sheet.h"
 
 enum { NO_TOKEN = -1 };
 
@@ -41,6 +42,11 @@ static int open_tokenizer(struct lockstep_generator *generator, const char *path
                        "the net's tokens are the characters or bytes that its weights name, not "
                        "those of a tokenizer");
     LS_TRY(ls_tokenizer_open(path, &generator->tokenizer, error));
+    if (generator->trained_tokenizer != 0 &&
+        generator->trained_tokenizer != ls_token_sheet_hash(generator->tokenizer))
+        return ls_fail(error, LOCKSTEP_USAGE, path,
+                       "give the tokenizer that made the tokens which the net was trained with",
+                       "the net was trained on the ids of another tokenizer");
     generator->encoder = ls_encoder_new(generator->tokenizer);
     if (generator->encoder == NULL)
         return ls_fail_memory(error, path);

@@ -160,9 +160,9 @@ static int read_net(struct lockstep_model *model, const char *path,
                                  .output = ls_model_output,
                                  .blob = model->blob};
     const struct ls_class_names classes = {(const char *const *)model->classes,
-                                           (int)model->class_count, "the weights"};
-    if (classes.count > 0)
-        net.classes = &classes;
+                                           (int)model->class_count, "the weights",
+                                           model->tokenizer};
+    net.classes = &classes;
     LS_TRY(ls_net_open(&net, &model->net, error));
     model->net->options.classes = NULL;
     return ls_masks_read(model->parameters, NULL, error);
@@ -365,6 +365,7 @@ static int read_class_names(struct lockstep_model *model, const char *weights,
     int status = ls_read_weights_names(weights, &names, &tokenizer, error);
     if (status == 0 && names != NULL)
         status = set_classes(model, names, error);
+    model->tokenizer = ls_weights_tokenizer(tokenizer);
     ls_free(names);
     ls_free(tokenizer);
     return status;

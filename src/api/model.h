@@ -29,6 +29,7 @@ struct lockstep_model {
     int64_t iterations; /* batches to test; 0: every sample once */
     char **classes;     /* names, NULL where not known */
     size_t class_count;
+    uint64_t tokenizer; /* whose ids it was trained on (text/token_sheet.h); 0: not known */
 
     struct ls_prediction *prediction;
     struct ls_confusion *confusion;     /* the last one; NULL: none yet */

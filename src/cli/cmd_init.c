@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ static const char net_name[] = "train_test.prototxt", solver_name[] = "solver.pr
 
 struct values {
     struct ls_cli_list data;
-    const char *output;
+    const char *output, *backend, *maps;
     int yes;
 };
 
@@ -103,26 +104,54 @@ static int no_answer(void)
     return ls_cli_usage_error("init: there is no answer; nothing is written");
 }
 
+/* Looks at data. Where they can be taken in two ways that is asked, or refused with the options
+ * that answer it. */
+static int look(const struct values *values, const char *path, bool asks,
+                struct ls_init_data *found)
+{
+    struct ls_init_hints hints = {values->backend, values->maps};
+    int status;
+    while ((status = ls_init_look(path, &hints, found)) == LS_INIT_UNCLEAR) {
+        char answer[LS_INIT_PATH], question[1200];
+        const char **hint = strcmp(found->option, "maps") == 0 ? &hints.maps : &hints.backend;
+        if (!asks)
+            return ls_cli_usage_error("init: %s hint: --%s %s, or --%s %s", found->question,
+                                      found->option, found->values[0], found->option,
+                                      found->values[1]);
+        snprintf(question, sizeof question, "%s\n%s or %s:", found->question, found->values[0],
+                 found->values[1]);
+        *hint = NULL;
+        while (*hint == NULL) {
+            if (!ask(question, "", answer))
+                return ls_cli_usage_error("init: there is no answer; nothing is written");
+            for (int i = 0; i < 2; i++)
+                if (strcasecmp(answer, found->values[i]) == 0)
+                    *hint = found->values[i];
+        }
+    }
+    return status;
+}
+
 /* Looks at the data that the user names; what is none is asked for again. */
 static int find_data(const struct values *values, bool asks, struct ls_init_data *found)
 {
     char path[LS_INIT_PATH] = "";
     if (values->data.count > 0) {
         snprintf(path, sizeof path, "%s", values->data.items[0]);
-        return ls_init_look(path, found);
+        return look(values, path, asks, found);
     }
     if (!asks)
         return ls_cli_usage_error("init: DATA is missing: the folder or file to train on");
     ls_put_wrapped(stdout,
                    "What is there to train on? A folder of pictures with a sub-folder for each "
-                   "class, a folder with the files of MNIST or CIFAR-10, an LMDB database, a list "
-                   "of pictures, or a text.",
+                   "class, or with a folder of label maps beside them; the files of MNIST or "
+                   "CIFAR-10, an LMDB database, a list of pictures, a text, or token ids.",
                    0, ls_terminal_width(stdout));
     putchar('\n');
     do {
         if (!ask("Path of the data:", "", path))
             return no_answer();
-    } while (ls_init_look(path, found) != 0);
+    } while (look(values, path, asks, found) != 0);
     return 0;
 }
 
@@ -150,6 +179,11 @@ static int run(const void *data)
 static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "output", "DIR", struct values, output, 0,
                "where train_test.prototxt and solver.prototxt go (also -o); default: here"),
+    LS_CLI_CHOICE("backend", "KIND", struct values, backend,
+                  "IMAGES IMAGE_PAIRS IDX CIFAR LMDB TEXT TOKENS",
+                  "what the data are, where they can be taken in two ways"),
+    LS_CLI_CHOICE("maps", "WHAT", struct values, maps, "classes masks",
+                  "label maps: each label is a class, or all but 0 are one"),
     LS_CLI_ROW(LS_CLI_FLAG, "yes", NULL, struct values, yes, 0, "ask nothing"),
     {.name = NULL}};
 
@@ -158,10 +192,12 @@ const struct ls_cli_command ls_cli_command_init = {
     .summary = "writes a solver and a net for data that is at hand",
     .notes =
         "DATA is a folder of pictures with a sub-folder for each class (or such folders called\n"
-        "train and test), the folder with the files of MNIST or CIFAR-10, an LMDB database, a\n"
-        "list file of pictures and labels, or a text. Pictures get a residual network, a text a\n"
-        "GPT over its characters. Comments in the files tell what was found. Nothing is\n"
-        "overwritten. On a terminal it asks for what is not given.",
+        "train and test), pictures beside label maps of the same names (images and labels), the\n"
+        "folder with the files of MNIST or CIFAR-10, an LMDB database, a list file of pictures\n"
+        "and labels, a text, or token ids as tokenize writes them. Pictures get a residual\n"
+        "network, those with maps a U-net, a text and tokens a GPT. Comments in the files tell\n"
+        "what was found. Nothing is overwritten. On a terminal it asks for what is not given or\n"
+        "not clear; elsewhere it refuses, and names the options that answer.",
     .usage = "[DATA] [--output DIR] [--yes]",
     .options = options,
     .arguments = offsetof(struct values, data),

@@ -28,6 +28,7 @@ struct showing {
     const struct values *values;
     struct ls_json_writer json;
     struct ls_cli_gallery gallery;
+    const char *path;
     bool draw;
     bool kind, log, heading; /* the kind is written; it is a log; the tensors' heading is written */
 };
@@ -78,6 +79,7 @@ static void put_kind(void *user, const char *name, const char *summary)
         ls_json_string(&showing->json, "summary", summary);
         ls_json_open(&showing->json, "contents", '[');
     } else {
+        ls_put_clean(stdout, showing->path);
         printf(": %s\n", summary);
     }
 }
@@ -302,9 +304,8 @@ static int show_file(struct showing *showing, const char *path, struct lockstep_
     if (json) {
         ls_json_open(&showing->json, NULL, '{');
         ls_json_string(&showing->json, "file", path);
-    } else {
-        ls_put_clean(stdout, path);
     }
+    showing->path = path;
     int status = lockstep_show(path, &options, error);
     if (status == 0 && showing->log)
         status = put_log(showing, path, error);
@@ -323,7 +324,7 @@ static int run(const void *data)
     if (values->json)
         ls_json_open(&showing.json, NULL, '[');
     for (size_t i = 0; i < values->files.count; i++) {
-        if (i > 0 && !values->json)
+        if (showing.kind && !values->json)
             putchar('\n');
         showing.kind = false;
         int status = show_file(&showing, values->files.items[i], error);
@@ -333,8 +334,6 @@ static int run(const void *data)
             ls_json_string(&showing.json, "problem",
                            status != 0 ? lockstep_error_text(error) : NULL);
             ls_json_close(&showing.json, '}');
-        } else if (!showing.kind) {
-            putchar('\n');
         }
         if (status != 0) {
             fflush(stdout);

@@ -2,13 +2,24 @@
  *
  * Pictures get a residual network with batch normalisation (He, Zhang, Ren, Sun: Deep residual
  * learning for image recognition; 2016) that ends in a mean over all places, so that it fits any
- * size; a text gets a GPT over its characters or bytes, as examples/gpt has it.
+ * size; pictures with label maps a small U-net (Ronneberger, Fischer, Brox; 2015); a text gets a
+ * GPT over its characters or bytes, as examples/gpt has it, and token ids one over these.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/init_net.h"
 
 #include <math.h>
 #include <string.h>
+
+static bool is_text(const struct ls_init_data *data)
+{
+    return strcmp(data->backend, "TEXT") == 0 || strcmp(data->backend, "TOKENS") == 0;
+}
+
+static bool is_pairs(const struct ls_init_data *data)
+{
+    return strcmp(data->backend, "IMAGE_PAIRS") == 0;
+}
 
 /* What follows from the pictures and their number. */
 struct choice {
@@ -26,7 +37,11 @@ static struct choice choose(const struct ls_init_data *data)
     choice.height = facts->height;
     choice.width = facts->width;
     choice.resized = strcmp(data->backend, "IMAGES") == 0;
-    if (choice.resized) {
+    if (is_pairs(data)) { /* halved three times */
+        choice.resized = true;
+        side = side <= 128 ? 128 : side <= 256 ? 256 : 512;
+        choice.height = choice.width = side;
+    } else if (choice.resized) {
         side = side <= 40 ? 32 : side <= 80 ? 64 : side <= 112 ? 96 : 128;
         choice.height = choice.width = side;
     }
@@ -36,8 +51,8 @@ static struct choice choose(const struct ls_init_data *data)
     choice.pooled = side > 80;
     choice.width_of_stage = 16;
     choice.blocks = choice.records < 20000 || !choice.mirror ? 1 : 2;
-    choice.batch = 128;
-    while (choice.batch > 8 && choice.records / choice.batch < 20)
+    choice.batch = is_pairs(data) ? 16 : 128;
+    while (choice.batch > (is_pairs(data) ? 4 : 8) && choice.records / choice.batch < 20)
         choice.batch /= 2;
     choice.epochs = choice.records >= 20000  ? (choice.mirror ? 20 : 8)
                     : choice.records >= 3000 ? 40
@@ -98,14 +113,41 @@ static void describe_pictures(FILE *out, const char *before, const struct ls_ini
             before);
 }
 
+static void describe_maps(FILE *out, const char *before, const struct ls_init_data *data)
+{
+    const struct lockstep_source_facts *facts = &data->facts;
+    fprintf(out,
+            "%s%lld pictures with label maps (IMAGE_PAIRS), %d x %d to %d x %d pixels, %d "
+            "channel%s\n",
+            before, (long long)facts->records, facts->width_least, facts->height_least,
+            facts->width_most, facts->height_most, facts->channels,
+            facts->channels == 1 ? "" : "s");
+    fprintf(out,
+            data->masks ? "%sall labels but 0 are one class: masks\n"
+                        : "%slabels 0 to %d are classes; 255 does not count\n",
+            before, facts->classes - 1);
+    fprintf(out,
+            data->split ? "%sa tenth is held out to test with, the same on each run\n"
+                        : "%sthe data has a test set of its own\n",
+            before);
+}
+
 void ls_init_describe(FILE *out, const char *before, const struct ls_init_data *data)
 {
-    if (strcmp(data->backend, "TEXT") != 0) {
+    if (is_pairs(data)) {
+        describe_maps(out, before, data);
+        return;
+    }
+    if (!is_text(data)) {
         describe_pictures(out, before, data);
         return;
     }
-    fprintf(out, "%sa text of %lld %s, %lld different ones\n", before, data->characters,
-            data->bytes ? "bytes" : "characters", data->different);
+    if (data->type != NULL)
+        fprintf(out, "%s%lld token ids (TOKENS)%s%s, below %lld\n", before, data->characters,
+                data->type[0] != '\0' ? " of type " : "", data->type, data->different);
+    else
+        fprintf(out, "%sa text of %lld %s, %lld different ones\n", before, data->characters,
+                data->bytes ? "bytes" : "characters", data->different);
     fprintf(out, "%sits last tenth is held out to test with\n", before);
 }
 
@@ -169,7 +211,9 @@ static void put_data(FILE *out, const struct ls_init_data *data, const struct ch
                 "    new_height: %d\n    new_width: %d\n    is_color: %s\n"
                 "    on_bad_record: SKIP   # files that cannot be decoded are left out\n",
                 choice->height, choice->width, facts->channels == 3 ? "true" : "false");
-    fprintf(out, "    batch_size: %d\n%s  }\n}\n", training ? choice->batch : 100,
+    if (is_pairs(data) && data->masks)
+        fputs("    label_clip: 1   # labels beyond 1 become 1\n", out);
+    fprintf(out, "    batch_size: %d\n%s  }\n}\n", training || is_pairs(data) ? choice->batch : 100,
             training ? "    shuffle: true\n" : "");
 }
 
@@ -248,6 +292,66 @@ static void put_picture_net(FILE *out, const struct ls_init_data *data)
             data->facts.classes);
 }
 
+/* ---- Pictures with label maps ---------------------------------------------------------------- */
+
+/* Two convolutions. */
+static void put_level(FILE *out, const char *name, const char *bottom, int outputs)
+{
+    char first[32], second[32];
+    snprintf(first, sizeof first, "%sa", name);
+    snprintf(second, sizeof second, "%sb", name);
+    put_convolution(out, first, bottom, outputs, 3, 1, true);
+    put_convolution(out, second, first, outputs, 3, 1, true);
+}
+
+static void put_map_net(FILE *out, const struct ls_init_data *data)
+{
+    enum { LEVELS = 3, WIDTH = 16 };
+    struct choice choice = choose(data);
+    char bottom[32] = "data", name[32];
+    ls_init_describe(out, "# ", data);
+    fputs("name: \"UNet\"\n", out);
+    put_data(out, data, &choice, true);
+    put_data(out, data, &choice, false);
+    for (int level = 1; level <= LEVELS; level++) {
+        snprintf(name, sizeof name, "down%d", level);
+        put_level(out, name, bottom, WIDTH << (level - 1));
+        fprintf(out,
+                "layer { name: \"pool%d\" type: \"Pooling\" bottom: \"down%db\" top: \"pool%d\" "
+                "pooling_param { pool: MAX kernel_size: 2 stride: 2 } }\n",
+                level, level, level);
+        snprintf(bottom, sizeof bottom, "pool%d", level);
+    }
+    put_level(out, "bridge", bottom, WIDTH << LEVELS);
+    snprintf(bottom, sizeof bottom, "bridgeb");
+    for (int level = LEVELS; level >= 1; level--) {
+        const int outputs = WIDTH << (level - 1);
+        fprintf(out,
+                "layer {\n  name: \"wide%d\"\n  type: \"Deconvolution\"\n  bottom: \"%s\"\n  top: "
+                "\"wide%d\"\n  convolution_param { num_output: %d kernel_size: 2 stride: 2 "
+                "weight_filler { type: \"msra\" } }\n}\n"
+                "layer { name: \"join%d\" type: \"Concat\" bottom: \"down%db\" bottom: \"wide%d\" "
+                "top: \"join%d\" }\n",
+                level, bottom, level, outputs, level, level, level, level);
+        snprintf(bottom, sizeof bottom, "join%d", level);
+        snprintf(name, sizeof name, "up%d", level);
+        put_level(out, name, bottom, outputs);
+        snprintf(bottom, sizeof bottom, "up%db", level);
+    }
+    fprintf(
+        out,
+        "layer {\n  name: \"score\"\n  type: \"Convolution\"\n  bottom: \"%s\"\n  top: "
+        "\"score\"\n  convolution_param { num_output: %d kernel_size: 1 weight_filler { type: "
+        "\"msra\" } }\n}\n"
+        "layer { name: \"accuracy\" type: \"Accuracy\" bottom: \"score\" bottom: \"label\" top: "
+        "\"accuracy\" include { phase: TEST } accuracy_param { ignore_label: 255 } }\n"
+        "layer { name: \"mean_iou\" type: \"MeanIoU\" bottom: \"score\" bottom: \"label\" top: "
+        "\"mean_iou\" include { phase: TEST } mean_iou_param { ignore_label: 255 } }\n"
+        "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"score\" bottom: \"label\" "
+        "top: \"loss\" loss_param { ignore_label: 255 } }\n",
+        bottom, data->facts.classes);
+}
+
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
 enum { WINDOW = 64, CHANNELS = 128, HEADS = 4, DEPTH = 4, TEXT_BATCH = 16 };
@@ -256,14 +360,18 @@ static void put_text_data(FILE *out, const struct ls_init_data *data, bool train
 {
     fprintf(out,
             "layer {\n  name: \"text\"\n  type: \"Data\"\n  top: \"tokens\"\n  top: \"target\"\n"
-            "  include { phase: %s }\n  data_param {\n    backend: TEXT\n",
-            training ? "TRAIN" : "TEST");
+            "  include { phase: %s }\n  data_param {\n    backend: %s\n",
+            training ? "TRAIN" : "TEST", data->backend);
     put_sources(out, &data->train);
     fprintf(out, "    split: \"%s:0.9\"\n    batch_size: %d\n%s", training ? "train" : "test",
             TEXT_BATCH, training ? "    shuffle: true\n" : "");
-    fprintf(out, "    text_param { window: %d%s%s }\n  }\n}\n", WINDOW,
-            training ? " stride: 1" : " documents: WHOLE ignore_label: -1",
+    fprintf(out, "    %s { window: %d%s%s", data->type != NULL ? "tokens_param" : "text_param",
+            WINDOW, training ? " stride: 1" : " documents: WHOLE ignore_label: -1",
             data->bytes ? " unit: BYTE" : "");
+    if (data->type != NULL)
+        fprintf(out, " vocab_size: %lld%s%s", data->different,
+                data->type[0] != '\0' ? " type: " : "", data->type);
+    fputs(" }\n  }\n}\n", out);
 }
 
 static void put_product(FILE *out, const char *name, const char *bottom, int outputs, double std)
@@ -332,15 +440,17 @@ static void put_text_net(FILE *out, const struct ls_init_data *data)
 
 void ls_init_put_net(FILE *out, const struct ls_init_data *data)
 {
-    if (strcmp(data->backend, "TEXT") == 0)
+    if (is_text(data))
         put_text_net(out, data);
+    else if (is_pairs(data))
+        put_map_net(out, data);
     else
         put_picture_net(out, data);
 }
 
 void ls_init_put_solver(FILE *out, const struct ls_init_data *data, const char *net)
 {
-    bool text = strcmp(data->backend, "TEXT") == 0;
+    bool text = is_text(data);
     fputs("# lockstep train --solver this file. Snapshots go where the training is started.\n"
           "net: ",
           out);
@@ -356,13 +466,16 @@ void ls_init_put_solver(FILE *out, const struct ls_init_data *data, const char *
         struct choice choice = choose(data);
         int every = choice.epochs >= 10 ? choice.epochs / 10 : 1;
         fprintf(out,
-                "\ntype: \"Nesterov\"\nbase_lr: %.4g   # 0.1 for a batch of 128\n"
+                "\ntype: \"Nesterov\"\nbase_lr: %.4g\n"
                 "lr_policy: \"cosine\"\nwarmup_epoch: 1\nmomentum: 0.9\nweight_decay: 0.0005\n"
                 "max_epoch: %d\ntest_interval_epoch: %d\ntest_initialization: false\n"
                 "display: 50\n"
-                "snapshot_best: \"accuracy\"   # the best of the tests stays, too\n",
-                0.1 * choice.batch / 128, choice.epochs, every);
+                "snapshot_best: \"%s\"   # the best of the tests stays, too\n",
+                is_pairs(data) ? 0.01 : 0.1 * choice.batch / 128, choice.epochs, every,
+                is_pairs(data) ? "mean_iou" : "accuracy");
     }
     fprintf(out, "average_loss: 20\nsnapshot_prefix: \"%s\"\nrandom_seed: 1\n",
-            text ? "gpt" : "resnet");
+            text             ? "gpt"
+            : is_pairs(data) ? "unet"
+                             : "resnet");
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/class_names.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,7 +119,15 @@ static int other_vocabulary(const struct ls_class_names *own, const struct ls_cl
 int ls_class_names_check(const struct ls_class_names *own, bool vocabulary,
                          const struct ls_class_names *known, struct ls_error *error)
 {
-    if (vocabulary)
+    if (own->tokenizer != 0 && known->tokenizer != 0 && own->tokenizer != known->tokenizer)
+        return ls_fail(error, LOCKSTEP_DATA, own->of,
+                       "make the ids with the tokenizer that the net was trained with "
+                       "(lockstep tokenize --tokenizer)",
+                       "vocabulary: its ids are those of another tokenizer (%016" PRIx64
+                       ") than those of %.200s (%016" PRIx64 "), so that they stand for other "
+                       "texts",
+                       own->tokenizer, known->of, known->tokenizer);
+    if (vocabulary && known->count > 0)
         return other_vocabulary(own, known, error);
     for (int i = 0; i < own->count; i++) {
         const char *other = i < known->count ? known->name[i] : "";

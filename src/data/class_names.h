@@ -5,6 +5,7 @@
 #define LS_DATA_CLASS_NAMES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -15,7 +16,8 @@ struct ls_source_options;
 struct ls_class_names {
     const char *const *name;
     int count;
-    const char *of; /* whose names they are, for messages */
+    const char *of;     /* whose names they are, for messages */
+    uint64_t tokenizer; /* what ids of tokens stand for (text/token_sheet.h); 0: not known */
 };
 
 /* A list of names, which it owns. */
@@ -44,8 +46,9 @@ int ls_class_names_order(const void *a, const void *b);
  * read any pictures. */
 bool ls_class_names_matter(const struct ls_source_options *options);
 
-/* Fails where a name of one side has another number on the other, or where the same number has two
- * names: of sources whose numbers are those of their files. For a vocabulary all must be equal. */
+/* Fails where ids of both are known to be those of tokenizers, and of different ones. And fails
+ * where a name of one side has another number on the other, or where the same number has two names:
+ * of sources whose numbers are those of their files. For a vocabulary all must be equal. */
 int ls_class_names_check(const struct ls_class_names *own, bool vocabulary,
                          const struct ls_class_names *known, struct ls_error *error);
 

@@ -139,6 +139,7 @@ int ls_convert(const struct lockstep_source_options *source, const struct ls_cla
         return ls_fail(error, LOCKSTEP_USAGE, path, "remove it, or take another name",
                        "exists already; a database is never written over something else");
     struct ls_selection selection;
+    LS_TRY(ls_selection_check(source, error));
     int status = ls_selection_open(source, known, &selection, error);
     if (status == 0 && selection.count > RECORDS_MAX)
         status = ls_fail(error, LOCKSTEP_DATA, source->backend, NULL,

@@ -82,7 +82,7 @@ static int open_source(struct opening *o, struct ls_dataset *dataset)
     o->options.skipping = skips(o);
     o->options.known = o->wishes->known;
     LS_TRY(ls_source_open(&o->options, &dataset->source, o->error));
-    if (dataset->source->vocabulary || ls_class_names_matter(&o->options))
+    if (dataset->source->type->splits || ls_class_names_matter(&o->options))
         LS_TRY(ls_dataset_check_names(dataset, o->options.known, o->error));
     const struct ls_source *source = dataset->source;
     if (source->forgiving && ls_source_has_image(source) && ls_source_image(source)[0] == 0)

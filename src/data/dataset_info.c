@@ -34,14 +34,14 @@ struct ls_class_names ls_dataset_class_names(const struct ls_dataset *dataset)
 {
     const struct ls_source *source = dataset->source;
     return (struct ls_class_names){(const char *const *)source->class_name, source->class_count,
-                                   dataset->name};
+                                   dataset->name, source->tokenizer};
 }
 
 int ls_dataset_check_names(const struct ls_dataset *dataset, const struct ls_class_names *known,
                            struct ls_error *error)
 {
     const struct ls_class_names own = ls_dataset_class_names(dataset);
-    if (own.count == 0 || known == NULL || known->count == 0)
+    if (known == NULL || (own.count == 0 && own.tokenizer == 0))
         return 0;
     return ls_class_names_check(&own, dataset->source->vocabulary, known, error);
 }

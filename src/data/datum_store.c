@@ -207,7 +207,8 @@ static int begin_boxes(const struct ls_source_options *options, struct ls_source
                        struct ls_error *error)
 {
     const struct ls_datum_options *own = options->own;
-    const Lockstep__AnnotatedDataParameter *param = options->layer->annotated_data_param;
+    const Lockstep__AnnotatedDataParameter *param =
+        options->layer != NULL ? options->layer->annotated_data_param : NULL;
     struct ls_datum_store *store = source->state;
     store->annotated = true;
     store->typed = param != NULL && param->has_anno_type;
@@ -223,8 +224,9 @@ int ls_datum_store_begin(const struct ls_source_options *options, struct ls_sour
     const struct ls_datum_options *own = options->own;
     struct ls_datum_store *store = source->state;
     ls_source_add_image(source);
-    if (options->layer != NULL && options->layer->type != NULL &&
-        strcmp(options->layer->type, "AnnotatedData") == 0)
+    if (options->layer == NULL
+            ? options->annotated
+            : options->layer->type != NULL && strcmp(options->layer->type, "AnnotatedData") == 0)
         LS_TRY(begin_boxes(options, source, error));
     else
         ls_source_add_label(source); /* a record without one has 0, as in Caffe */

@@ -89,10 +89,10 @@ static int list_folder(const struct ls_source_options *options, const char *path
     char *folder = NULL;
     if (!ls_class_names_matter(options))
         return ls_picture_list_folder(path, NULL, list, error);
-    if (options->known != NULL)
+    if (options->known != NULL && options->known->count > 0)
         return ls_picture_list_folder(path, options->known, list, error);
     int status = read_trained_names(options, &trained, &folder, error);
-    const struct ls_class_names known = {(const char *const *)trained.name, trained.count, folder};
+    const struct ls_class_names known = {(const char *const *)trained.name, trained.count, folder, 0};
     if (status == 0)
         status = ls_picture_list_folder(path, known.count > 0 ? &known : NULL, list, error);
     ls_class_list_free(&trained);

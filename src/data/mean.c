@@ -80,6 +80,7 @@ int ls_mean(const struct lockstep_source_options *source, const char *path, doub
             int *channels, struct ls_error *error)
 {
     struct ls_selection selection;
+    LS_TRY(ls_selection_check(source, error));
     int status = ls_selection_open(source, NULL, &selection, error);
     if (status != 0) {
         ls_selection_close(&selection);

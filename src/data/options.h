@@ -63,7 +63,8 @@ struct ls_source_options {
     struct ls_split split; /* for sources that cut themselves (ls_source_type.splits) */
     /* Bad records do not keep the source from being opened: they fail when they are read. */
     bool forgiving;
-    bool skipping; /* the same, but not for files that cannot be read: the caller skips them */
+    bool skipping;  /* the same, but not for files that cannot be read: the caller skips them */
+    bool annotated; /* without a layer: a database of pictures with boxes, as of AnnotatedData */
     /* What numbers classes have where data were trained on; NULL: these data number them. */
     const struct ls_class_names *known;
     /* Where the options come from, for messages; NULL: from a tool. */

@@ -93,8 +93,6 @@ int ls_source_options_take(const struct lockstep_source_options *given,
         ls_text_free(&hint);
         return status;
     }
-    if (type->unconvertible != NULL)
-        return refuse(error, "train on the files themselves", type->unconvertible);
     LS_TRY(ls_option_start(type, options, error));
     int status = take_files(given, options, error);
     for (int i = 0; i < TOOL_OPTIONS; i++) {

@@ -25,7 +25,8 @@ static int check_names(const struct ls_source_options *options, const struct ls_
                        const struct ls_class_names *known, struct ls_error *error)
 {
     const struct ls_class_names own = {(const char *const *)source->class_name, source->class_count,
-                                       ls_source_options_name(options)};
+                                       ls_source_options_name(options),
+                                       source->tokenizer};
     return known == NULL || own.count == 0
                ? 0
                : ls_class_names_check(&own, source->vocabulary, known, error);
@@ -79,6 +80,16 @@ int ls_selection_open(const struct lockstep_source_options *options,
     ls_order_init(&selection->order, ls_random_key(seed, LS_RANDOM_SHUFFLE, NULL), 0,
                   (uint64_t)selection->count);
     return ls_source_reader_open(selection->source, &selection->reader, error);
+}
+
+int ls_selection_check(const struct lockstep_source_options *options, struct ls_error *error)
+{
+    const struct ls_source_type *type =
+        options->backend != NULL ? ls_source_type_named(options->backend) : NULL;
+    if (type == NULL || type->unconvertible == NULL)
+        return 0; /* that there is no such source is said where it is opened */
+    return ls_fail(error, LOCKSTEP_USAGE, NULL, "train on the files themselves", "%s",
+                   type->unconvertible);
 }
 
 void ls_selection_close(struct ls_selection *selection)

@@ -23,6 +23,8 @@ struct ls_selection {
 int ls_selection_open(const struct lockstep_source_options *options,
                       const struct ls_class_names *known, struct ls_selection *selection,
                       struct ls_error *error);
+/* Fails where the records of a source are none that a database or a mean is made of. */
+int ls_selection_check(const struct lockstep_source_options *options, struct ls_error *error);
 void ls_selection_close(struct ls_selection *selection);
 /* The source's index of the i-th record. */
 int64_t ls_selection_index(const struct ls_selection *selection, int64_t i);

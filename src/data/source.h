@@ -74,9 +74,10 @@ struct ls_source {
     uint64_t labels_hash; /* of all labels, where opening reads them anyway; else 0 */
     char **class_name;    /* owned; NULL if not known */
     int class_count;
-    bool vocabulary; /* the class names are the vocabulary: under others its ids mean nothing */
-    char *warning;   /* owned: what its users should hear once; NULL: nothing */
-    int64_t streams; /* that go on from batch to batch, sample by sample; 0: there are none */
+    bool vocabulary;    /* the class names are the vocabulary: under others its ids mean nothing */
+    uint64_t tokenizer; /* a hash of what its ids stand for; 0: not known */
+    char *warning;      /* owned: what its users should hear once; NULL: nothing */
+    int64_t streams;    /* that go on from batch to batch, sample by sample; 0: there are none */
 };
 
 /* A buffer that grows and is used again for the next record. */

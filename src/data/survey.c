@@ -88,6 +88,18 @@ static void add_picture(struct sums *sums, const struct ls_record_tensor *image)
     sums->count += (double)plane;
 }
 
+/* Pixels of each label of a map. */
+static void add_map(struct lockstep_source_facts *facts, const struct ls_record_tensor *map)
+{
+    const uint16_t *labels = map->data;
+    for (int64_t i = 0; i < ls_tensor_numbers(map); i++) {
+        const int label =
+            labels[i] < LOCKSTEP_SOURCE_CLASSES ? labels[i] : LOCKSTEP_SOURCE_CLASSES - 1;
+        facts->class_records[label]++;
+        facts->classes = label >= facts->classes ? label + 1 : facts->classes;
+    }
+}
+
 static int look_at_pictures(struct ls_selection *selection, struct lockstep_source_facts *facts,
                             struct ls_error *error)
 {
@@ -99,6 +111,8 @@ static int look_at_pictures(struct ls_selection *selection, struct lockstep_sour
         const struct ls_record_tensor *image = &record.tensor[0];
         if (image->type == LS_U8 || image->type == LS_F32)
             add_picture(&sums, image);
+        if (selection->source->tensor[1].role == LS_TENSOR_MAP && record.tensor[1].type == LS_U16)
+            add_map(facts, &record.tensor[1]);
     }
     for (int c = 0; c < facts->channels && c < LOCKSTEP_SOURCE_CHANNELS && sums.count > 0; c++) {
         facts->mean[c] = sums.sum[c] / sums.count;

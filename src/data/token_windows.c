@@ -20,6 +20,9 @@ enum { TOKENS, TARGET, POSITION, SEGMENT, CONT, MASK, BYTES, TENSORS };
 static const char *const names[TENSORS] = {"tokens", "target", "position", "segment",
                                            "cont",   "mask",   "bytes"};
 
+/* Tokens that are read together, and among which a separator is looked for. */
+enum { CHUNK = 1 << 16, LOOKED_AT = 1 << 22 };
+
 enum {
     FORWARD = LOCKSTEP__TOKENS_PARAMETER__ORDER__FORWARD,
     STREAMS = LOCKSTEP__TOKENS_PARAMETER__ORDER__STREAMS,
@@ -198,6 +201,44 @@ static void add_tensors(const struct ls_token_windows *w, struct ls_source *sour
             source->tensor[k].largest = w->stream.vocabulary - 1;
 }
 
+/* Looks for a separator; where there is none all is one document, and that is said once. */
+static int check_separator(const struct ls_source_options *options,
+                           const struct ls_token_windows *w, struct ls_source *source,
+                           struct ls_error *error)
+{
+    const struct ls_token_stream *stream = &w->stream;
+    const int64_t most = stream->end - stream->begin, looked = most < LOOKED_AT ? most : LOOKED_AT;
+    struct ls_source_reader *reader = NULL;
+    if (stream->separator < 0)
+        return 0;
+    int32_t *ids = ls_alloc(CHUNK, sizeof *ids);
+    if (ids == NULL)
+        return ls_fail_memory(error, "the documents of a stream");
+    int status = ls_source_reader_open(source, &reader, error);
+    bool found = status != 0;
+    for (int64_t at = 0; at < looked && !found; at += CHUNK) {
+        const int64_t count = looked - at < CHUNK ? looked - at : CHUNK;
+        /* An id that is none is a bad record, which is found when it is read. */
+        found = stream->read(reader, stream->begin + at, count, ids, NULL) != 0;
+        for (int64_t k = 0; k < count && !found; k++)
+            found = ids[k] == stream->separator;
+    }
+    struct ls_text text = {0};
+    if (!found)
+        ls_text_format(&text,
+                       "%.200s: the separator (%s.separator, id %" PRId64 ") does not occur in "
+                       "its %s%" PRId64 " tokens: they are one document",
+                       ls_source_options_name(options), stream->message, stream->separator,
+                       looked < most ? "first " : "", looked);
+    source->warning = text.data;
+    if (text.failed)
+        status = ls_fail_memory(error, "a data source");
+    if (reader != NULL)
+        ls_source_reader_close(reader);
+    ls_free(ids);
+    return status;
+}
+
 int ls_token_windows_open(const struct ls_source_options *options,
                           const struct ls_window_options *own, const struct ls_token_stream *stream,
                           struct ls_source *source, struct ls_token_windows *windows,
@@ -212,6 +253,7 @@ int ls_token_windows_open(const struct ls_source_options *options,
     int status = own->documents == CROSS ? count_windows(options, windows, source, error)
                                          : cut_documents(options, windows, source, error);
     LS_TRY(status);
+    LS_TRY(check_separator(options, windows, source, error));
     add_tensors(windows, source);
     ls_source_note_bytes(source, (size_t)own->window * (TENSORS + 1) * sizeof(int32_t));
     return 0;

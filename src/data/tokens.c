@@ -17,8 +17,11 @@
 #include "data/npy_header.h"
 #include "data/numbers.h"
 #include "data/token_windows.h"
+#include "text/token_sheet.h"
 
 enum { FILES_MOST = 65536, LLMC_HEADER = 1024, BYTES_MOST = 1 << 24 };
+/* Of ids without a header: how many are looked at, and at least, and what an id can be. */
+enum { LOOKED_AT = 4096, LOOK_LEAST = 32, HIGH_HALF_MOST = 3, ID_MOST = (1 << 24) - 1 };
 
 struct tokens_options {
     struct ls_option_files files;
@@ -60,6 +63,7 @@ struct tokens_file {
     bool is_signed; /* an id below 0 could be there */
     int64_t first;  /* number of its first id in the stream */
     int64_t count;
+    struct ls_token_sheet sheet; /* what is known of its ids */
 };
 
 struct tokens {
@@ -113,44 +117,116 @@ static int read_npy_header(struct tokens_file *file, struct ls_error *error)
 }
 
 /* Whether a file is one of llm.c, by its first eight bytes. */
-static bool is_llmc(const struct ls_mapping *mapping, size_t *size)
+static int look_for_llmc(struct tokens_file *file, bool *is, struct ls_error *error)
 {
     static const struct {
         uint32_t magic, version;
         size_t size; /* of an id */
     } kinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+    const struct ls_mapping *mapping = &file->mapping;
+    *is = false;
     if (mapping->size < LLMC_HEADER)
-        return false;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (number_at(mapping->data, 4) == kinds[i].magic &&
-            number_at(mapping->data + 4, 4) == kinds[i].version) {
-            *size = kinds[i].size;
-            return true;
-        }
-    return false;
+        return 0;
+    const uint32_t magic = number_at(mapping->data, 4), version = number_at(mapping->data + 4, 4);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (magic != kinds[i].magic)
+            continue;
+        if (version != kinds[i].version)
+            return ls_fail(error, LOCKSTEP_DATA, file->path,
+                           "take its first 1024 bytes away, and say what the ids are: "
+                           "tokens_param { type }",
+                           "has a header of llm.c of version %" PRIu32
+                           " (at byte 4), and only %" PRIu32 " is known for its magic number",
+                           version, kinds[i].version);
+        file->size = kinds[i].size;
+        *is = true;
+    }
+    return 0;
 }
 
-static int read_header(struct tokens_file *file, int type, struct ls_error *error)
+/* The first ids of a file without a header. */
+struct first_ids {
+    size_t count;
+    uint32_t even, odd;   /* the largest of those at even and at odd places */
+    size_t beyond, first; /* how many are more than an id can be, and the first of them */
+};
+
+static struct first_ids look_at_ids(const struct tokens_file *file)
 {
-    static const char magic[] = "\x93NUMPY";
-    const struct ls_mapping *mapping = &file->mapping;
-    if (mapping->size >= sizeof magic - 1 && memcmp(mapping->data, magic, sizeof magic - 1) == 0)
-        return read_npy_header(file, error);
-    if (is_llmc(mapping, &file->size)) {
-        const uint32_t count = number_at(mapping->data + 8, 4);
-        file->offset = LLMC_HEADER;
-        LS_TRY(check_length(file, count, error));
-        file->count = count;
-        return 0;
+    struct first_ids first = {.count = file->mapping.size / file->size};
+    if (first.count > LOOKED_AT)
+        first.count = LOOKED_AT;
+    for (size_t i = 0; i < first.count; i++) {
+        const uint32_t id = number_at(file->mapping.data + i * file->size, file->size);
+        uint32_t *largest = i % 2 == 0 ? &first.even : &first.odd;
+        *largest = id > *largest ? id : *largest;
+        if (id > ID_MOST && first.beyond++ == 0)
+            first.first = i;
     }
+    return first;
+}
+
+/* Ids without a header can be taken for those of another size: halves of ids of 32 bits are ids of
+ * 16 bits, of which every second one is 0, or nearly; pairs of ids of 16 bits are numbers that no
+ * tokenizer has. */
+static int check_type(const struct tokens_file *file, struct ls_error *error)
+{
+    const struct first_ids first = look_at_ids(file);
+    if (first.count < LOOK_LEAST)
+        return 0;
+    if (file->size == 2 && file->mapping.size % 4 == 0 && first.odd <= HIGH_HALF_MOST &&
+        first.even > first.odd)
+        return ls_fail(error, LOCKSTEP_DATA, file->path,
+                       "tokens_param { type: U32 } is for ids of 32 bits; an array of NumPy says "
+                       "itself what it holds",
+                       "every second one of its first %zu ids of 16 bits is %s%" PRIu32
+                       " (from byte 2 on): these are ids of 32 bits",
+                       first.count, first.odd > 0 ? "at most " : "", first.odd);
+    if (file->size == 4 && first.beyond > first.count / 2)
+        return ls_fail(
+            error, LOCKSTEP_DATA, file->path, "tokens_param { type: U16 } is for ids of 16 bits",
+            "%zu of its first %zu ids of 32 bits are numbers that no tokenizer has, such "
+            "as number %zu (at byte %zu), %" PRIu32 ": are these ids of 16 bits?",
+            first.beyond, first.count, first.first, first.first * 4,
+            number_at(file->mapping.data + first.first * 4, 4));
+    return 0;
+}
+
+/* Ids alone: of the type that the text beside them says, or the definition. */
+static int take_alone(struct tokens_file *file, int type, struct ls_error *error)
+{
+    const struct ls_mapping *mapping = &file->mapping;
+    const bool known = file->sheet.there;
     file->size = type == LOCKSTEP__TOKENS_PARAMETER__TYPE__U16 ? 2 : 4;
     file->is_signed = type == LOCKSTEP__TOKENS_PARAMETER__TYPE__I32;
+    if (known && (int)file->sheet.type_size != (int)file->size && file->size == 4)
+        return ls_fail(error, LOCKSTEP_DATA, file->path, "tokens_param { type: U16 }",
+                       "has ids of 16 bits, as the text beside it says");
+    if (known)
+        file->size = (size_t)file->sheet.type_size;
     if (mapping->size % file->size != 0)
         return ls_fail(error, LOCKSTEP_DATA, file->path,
                        "tokens_param { type } says what ids without a header are",
                        "has %zu bytes, which are no whole number of ids of %zu bytes",
                        mapping->size, file->size);
     file->count = (int64_t)(mapping->size / file->size);
+    return known ? 0 : check_type(file, error);
+}
+
+static int read_header(struct tokens_file *file, int type, struct ls_error *error)
+{
+    static const char magic[] = "\x93NUMPY";
+    const struct ls_mapping *mapping = &file->mapping;
+    bool llmc;
+    if (mapping->size >= sizeof magic - 1 && memcmp(mapping->data, magic, sizeof magic - 1) == 0)
+        return read_npy_header(file, error);
+    LS_TRY(look_for_llmc(file, &llmc, error));
+    if (!llmc)
+        return take_alone(file, type, error);
+    const uint32_t count = number_at(mapping->data + 8, 4);
+    file->offset = LLMC_HEADER;
+    LS_TRY(check_length(file, count, error));
+    file->count = count;
     return 0;
 }
 
@@ -159,8 +235,14 @@ static int open_file(const char *path, int type, struct tokens_file *file, struc
     file->path = ls_copy_string(path);
     if (file->path == NULL)
         return ls_fail_memory(error, "a path");
+    LS_TRY(ls_token_sheet_read(path, &file->sheet, error));
     LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &file->mapping, error));
     int status = read_header(file, type, error);
+    if (status == 0 && file->sheet.there && file->sheet.count != (uint64_t)file->count)
+        status = ls_fail(error, LOCKSTEP_DATA, path, "remove the text, or write the ids again",
+                         "has %" PRId64 " ids, and %" PRIu64
+                         " by the text beside it (.about): that is of another file",
+                         file->count, file->sheet.count);
     LS_TRY(ls_file_lost(&file->mapping, path, LOCKSTEP_DATA, error));
     return status;
 }
@@ -307,6 +389,25 @@ static int open_files(const struct tokens_options *own, struct tokens *tokens, i
     return 0;
 }
 
+/* Whose ids they are, where the texts beside the files say it: of one tokenizer. */
+static int take_tokenizer(const struct tokens *tokens, struct ls_source *source,
+                          int64_t *vocabulary, struct ls_error *error)
+{
+    for (size_t i = 0; i < tokens->files; i++) {
+        const struct ls_token_sheet *sheet = &tokens->file[i].sheet;
+        if (!sheet->there)
+            continue;
+        if (source->tokenizer != 0 && source->tokenizer != sheet->tokenizer)
+            return ls_fail(error, LOCKSTEP_DATA, tokens->file[i].path,
+                           "make all with one tokenizer (lockstep tokenize --tokenizer)",
+                           "its ids are those of another tokenizer than those of the files before");
+        source->tokenizer = sheet->tokenizer;
+        if (*vocabulary == 0)
+            *vocabulary = sheet->vocabulary;
+    }
+    return 0;
+}
+
 static int open_tokens(const struct ls_source_options *options, struct ls_source *source,
                        struct ls_error *error)
 {
@@ -321,6 +422,7 @@ static int open_tokens(const struct ls_source_options *options, struct ls_source
                                      .read = read_ids,
                                      .count_bytes = count_bytes};
     LS_TRY(open_files(own, tokens, &stream.length, error));
+    LS_TRY(take_tokenizer(tokens, source, &stream.vocabulary, error));
     LS_TRY(read_bytes(options, tokens, &stream.vocabulary, error));
     stream.bytes = tokens->bytes != NULL;
     ls_token_split(&options->split, stream.length, &stream.begin, &stream.end);

@@ -266,9 +266,8 @@ static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParamet
     Lockstep__Phase phase = (Lockstep__Phase)net->options.phase;
     uint64_t seed = net->options.seed;
     const struct ls_class_names known = sources_known_names(net, layer);
-    const struct ls_dataset_wishes wishes = {.augment = net->options.augment,
-                                             .forgiving = net->options.forgiving,
-                                             .known = known.count > 0 ? &known : NULL};
+    const struct ls_dataset_wishes wishes = {
+        .augment = net->options.augment, .forgiving = net->options.forgiving, .known = &known};
     LS_TRY(ls_dataset_open(layer, definition, phase, seed, &wishes, dataset, error));
     net->data_layers[net->dataset_count] = layer;
     struct ls_source_shape *shape = &net->shapes[net->dataset_count++];

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/file.h"
 #include "base/hdf5.h"
@@ -13,6 +14,7 @@
 #include "schema/definition.h"
 #include "schema/text_format.h"
 #include "snapshot/weight_shards.h"
+#include "text/token_sheet.h"
 
 static const struct {
     const char *name, *summary;
@@ -33,6 +35,7 @@ static const struct {
     [LS_KIND_HDF5] = {"hdf5", "arrays in HDF5"},
     [LS_KIND_NPY] = {"npy", "an array of NumPy"},
     [LS_KIND_LLMC] = {"tokens", "token ids with llm.c's header"},
+    [LS_KIND_IDS] = {"tokens", "token ids, as lockstep tokenize writes them"},
     [LS_KIND_TOKENIZER] = {"tokenizer", "a tokenizer (tokenizer.json)"},
     [LS_KIND_LOG] = {"log", "a training's log (a JSON object a line)"},
     [LS_KIND_JSON] = {"json", "JSON"},
@@ -41,6 +44,8 @@ static const struct {
     [LS_KIND_PICTURE] = {"picture", "a picture (JPEG or PNG)"},
     [LS_KIND_FOLDER] = {"folder", "a folder"},
     [LS_KIND_TEXT] = {"text", "a text"},
+    [LS_KIND_NIFTI] = {"nifti", "a NIfTI volume"},
+    [LS_KIND_GZIP] = {"gzip", "a file that gzip has compressed"},
 };
 
 const char *ls_file_kind_name(enum ls_file_kind kind)
@@ -215,6 +220,45 @@ static int kind_of_hdf5(const char *path, enum ls_file_kind *kind, struct ls_err
     return 0;
 }
 
+/* The header of an IDX file in so many bytes, of a file of `size` bytes that has room for its
+ * numbers (or a part of them: it may be cut). */
+static bool is_idx(const unsigned char *bytes, size_t there, uint64_t size)
+{
+    static const unsigned char sizes[] = {1, 1, 0, 2, 4, 4, 8}; /* types 8 to 14 */
+    if (there < 8 || bytes[0] != 0 || bytes[1] != 0 || bytes[2] < 8 || bytes[2] > 14 ||
+        sizes[bytes[2] - 8] == 0 || bytes[3] < 1 || bytes[3] > 8)
+        return false;
+    uint64_t numbers = sizes[bytes[2] - 8];
+    for (size_t i = 0; i < bytes[3] && 8 + 4 * i <= there; i++) {
+        const unsigned char *at = bytes + 4 + 4 * i;
+        const uint64_t extent =
+            (uint64_t)at[0] << 24 | (uint64_t)at[1] << 16 | (uint64_t)at[2] << 8 | at[3];
+        if (extent > UINT32_MAX >> 1 || numbers > UINT64_MAX / (extent + 1))
+            return false;
+        numbers *= extent;
+    }
+    return size == 0 || numbers <= 64 * size;
+}
+
+static bool is_nifti(const unsigned char *bytes, size_t there)
+{
+    return there >= 348 &&
+           (memcmp(bytes + 344, "n+1", 4) == 0 || memcmp(bytes + 344, "ni1", 4) == 0);
+}
+
+/* What gzip has compressed: known by its first bytes. */
+static enum ls_file_kind kind_of_gzip(const char *path)
+{
+    unsigned char bytes[352];
+    gzFile file = gzopen(path, "rb");
+    const int read = file != NULL ? gzread(file, bytes, sizeof bytes) : 0;
+    if (file != NULL)
+        gzclose(file);
+    if (read > 0 && is_idx(bytes, (size_t)read, 0))
+        return LS_KIND_IDX_GZIP;
+    return read > 0 && is_nifti(bytes, (size_t)read) ? LS_KIND_NIFTI : LS_KIND_GZIP;
+}
+
 static enum ls_file_kind kind_of_bytes(const char *path, const struct ls_mapping *file)
 {
     if (begins(file, 0, "\x89PNG\r\n", 6) || begins(file, 0, "\xff\xd8\xff", 3))
@@ -228,11 +272,12 @@ static enum ls_file_kind kind_of_bytes(const char *path, const struct ls_mapping
         return LS_KIND_LLMC;
     if (begins(file, 16, "\xde\xc0\xef\xbe", 4))
         return LS_KIND_LMDB;
-    if (begins(file, 0, "\0\0", 2) && file->size > 8 && file->data[2] >= 8 && file->data[2] <= 14 &&
-        file->data[3] >= 1 && file->data[3] <= 8)
+    if (is_idx(file->data, file->size, file->size))
         return LS_KIND_IDX;
+    if (is_nifti(file->data, file->size))
+        return LS_KIND_NIFTI;
     if (begins(file, 0, "\x1f\x8b", 2))
-        return LS_KIND_IDX_GZIP;
+        return kind_of_gzip(path);
     return is_text(file) ? kind_of_text(path, file) : kind_of_message(file);
 }
 
@@ -244,9 +289,13 @@ int ls_file_kind(const char *path, enum ls_file_kind *kind, struct ls_error *err
         return 0;
     }
     struct ls_mapping file;
+    struct ls_token_sheet sheet;
     LS_TRY(ls_file_map(path, LOCKSTEP_WEIGHTS, &file, error));
     int status = 0;
-    if (file.size > 0 && ls_hdf5_begins(file.data, file.size))
+    if (file.size > 0 && ls_token_sheet_read(path, &sheet, NULL) == 0 && sheet.there &&
+        sheet.count * (uint64_t)sheet.type_size == file.size)
+        *kind = LS_KIND_IDS;
+    else if (file.size > 0 && ls_hdf5_begins(file.data, file.size))
         status = kind_of_hdf5(path, kind, error);
     else if (file.size > 0)
         *kind = kind_of_bytes(path, &file);

@@ -22,6 +22,7 @@ enum ls_file_kind {
     LS_KIND_HDF5,
     LS_KIND_NPY,
     LS_KIND_LLMC, /* token ids with the header of llm.c */
+    LS_KIND_IDS,  /* token ids alone, with a text beside them that says so */
     LS_KIND_TOKENIZER,
     LS_KIND_LOG, /* of a training: a JSON object a line */
     LS_KIND_JSON,
@@ -30,6 +31,8 @@ enum ls_file_kind {
     LS_KIND_PICTURE,
     LS_KIND_FOLDER,
     LS_KIND_TEXT,
+    LS_KIND_NIFTI, /* known, but not read */
+    LS_KIND_GZIP,
     LS_KINDS
 };
 

@@ -11,8 +11,17 @@
 
 enum { RECORDS = 10 };
 
+void ls_show_announce(const struct ls_showing *showing)
+{
+    if (!*showing->announced && showing->options->kind != NULL)
+        showing->options->kind(showing->options->user, ls_file_kind_name(showing->kind),
+                               ls_file_kind_summary(showing->kind));
+    *showing->announced = true;
+}
+
 void ls_show_text(const struct ls_showing *showing, const char *name, const char *value)
 {
+    ls_show_announce(showing);
     if (showing->options->fact != NULL)
         showing->options->fact(showing->options->user, name, value);
 }
@@ -35,6 +44,7 @@ void ls_show_tensor(const struct ls_showing *showing, const char *name, enum ls_
                                            .rank = shape->rank,
                                            .shape = shape->dim,
                                            .count = ls_shape_size(shape)};
+    ls_show_announce(showing);
     if (showing->options->tensor == NULL)
         return;
     if (data != NULL && tensor.count > 0) {
@@ -54,35 +64,44 @@ void ls_show_record(const struct ls_showing *showing, int64_t index, const char 
                     const char *text)
 {
     struct lockstep_shown_record record = {.index = index, .name = name, .text = text, .label = -1};
+    ls_show_announce(showing);
     if (showing->options->record != NULL)
         showing->options->record(showing->options->user, &record);
 }
 
 /* What nothing is known of may be token ids: of these without a header the file says nothing. */
-static int show_unknown(const struct ls_showing *showing, struct ls_error *error)
+static int refuse_unknown(const struct ls_showing *showing, struct ls_error *error)
 {
     struct ls_mapping file;
     LS_TRY(ls_file_map(showing->path, LOCKSTEP_USAGE, &file, error));
-    bool empty = file.size == 0;
+    const size_t size = file.size;
     char bytes[64] = "", ids[160] = "";
-    ls_show_fact(showing, "bytes", "%zu", file.size);
-    for (size_t i = 0; i < file.size && i < 16; i++)
-        snprintf(bytes + 3 * i, sizeof bytes - 3 * i, "%02x ", file.data[i]);
-    for (size_t i = 0; i + 1 < file.size && i < 16; i += 2) {
-        size_t length = strlen(ids);
-        snprintf(ids + length, sizeof ids - length, "%u ",
+    for (size_t i = 0; i < size && i < 16; i++)
+        snprintf(bytes + 3 * i, sizeof bytes - 3 * i, " %02x", file.data[i]);
+    for (size_t i = 0; i + 1 < size && i < 16; i += 2) {
+        const size_t length = strlen(ids);
+        snprintf(ids + length, sizeof ids - length, " %u",
                  file.data[i] | (unsigned)file.data[i + 1] << 8);
     }
-    if (!empty) {
-        ls_show_text(showing, "begins with the bytes", bytes);
-        ls_show_text(showing, "as 16-bit numbers", ids);
-    }
     ls_file_unmap(&file);
+    if (size == 0)
+        return ls_fail(error, LOCKSTEP_USAGE, showing->path, NULL, "is empty");
     return ls_fail(error, LOCKSTEP_USAGE, showing->path,
-                   empty ? NULL
-                         : "token ids without a header look like anything; 'lockstep tokenize "
-                           "--decode' reads them",
-                   empty ? "is empty" : "is a file of unknown kind");
+                   "token ids without a header look like anything; 'lockstep tokenize --decode' "
+                   "reads them",
+                   "is a file of unknown kind: %zu bytes that begin with%s (as 16-bit "
+                   "numbers:%s)",
+                   size, bytes, ids);
+}
+
+static int refuse_foreign(const struct ls_showing *showing, struct ls_error *error)
+{
+    return ls_fail(error, LOCKSTEP_DATA, showing->path,
+                   showing->kind == LS_KIND_NIFTI
+                       ? "write its numbers as arrays of NumPy: "
+                         "numpy.save('x.npy', nibabel.load(file).get_fdata('float32'))"
+                       : "unpack it: gzip -dk FILE",
+                   "is %s, which is not read here", ls_file_kind_summary(showing->kind));
 }
 
 static int show_kind(const struct ls_showing *showing, struct ls_error *error)
@@ -113,6 +132,8 @@ static int show_kind(const struct ls_showing *showing, struct ls_error *error)
         return ls_show_npy(showing, error);
     case LS_KIND_LLMC:
         return ls_show_llmc(showing, error);
+    case LS_KIND_IDS:
+        return ls_show_ids(showing, error);
     case LS_KIND_TOKENIZER:
         return ls_show_tokenizer(showing, error);
     case LS_KIND_JSON:
@@ -131,19 +152,23 @@ static int show_kind(const struct ls_showing *showing, struct ls_error *error)
         return ls_show_onnx(showing, error);
     case LS_KIND_LOG:
         return 0;
+    case LS_KIND_NIFTI:
+    case LS_KIND_GZIP:
+        return refuse_foreign(showing, error);
     default:
-        return show_unknown(showing, error);
+        return refuse_unknown(showing, error);
     }
 }
 
 int ls_show(const char *path, const struct lockstep_show_options *options, struct ls_error *error)
 {
-    struct ls_showing showing = {.path = path, .options = options, .records = options->records};
+    bool announced = false;
+    struct ls_showing showing = {
+        .path = path, .options = options, .records = options->records, .announced = &announced};
     if (showing.records < 0)
         showing.records = RECORDS;
     LS_TRY(ls_file_kind(path, &showing.kind, error));
-    if (options->kind != NULL)
-        options->kind(options->user, ls_file_kind_name(showing.kind),
-                      ls_file_kind_summary(showing.kind));
-    return show_kind(&showing, error);
+    LS_TRY(show_kind(&showing, error));
+    ls_show_announce(&showing);
+    return 0;
 }

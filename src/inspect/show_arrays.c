@@ -13,6 +13,7 @@
 #include "data/npy_header.h"
 #include "inspect/elements.h"
 #include "inspect/show_inner.h"
+#include "text/token_sheet.h"
 
 enum { FIRST = 32, DEPTH_MAX = 16, LLMC_HEADER = 1024 };
 /* Numbers of an array of HDF5 whose figures are computed: they have to be read for it. */
@@ -175,6 +176,21 @@ int ls_show_llmc(const struct ls_showing *showing, struct ls_error *error)
         ls_show_fact(showing, "version", "%" PRIu32, number_at(file.data + 4));
         status = show_mapped(showing, &file, LLMC_HEADER, type, &shape, error);
     }
+    ls_file_unmap(&file);
+    return status;
+}
+
+int ls_show_ids(const struct ls_showing *showing, struct ls_error *error)
+{
+    struct ls_mapping file;
+    struct ls_token_sheet sheet;
+    LS_TRY(ls_token_sheet_read(showing->path, &sheet, error));
+    LS_TRY(ls_file_map(showing->path, LOCKSTEP_DATA, &file, error));
+    const struct ls_shape shape = {.rank = 1, .dim = {(int64_t)sheet.count}};
+    ls_show_fact(showing, "vocabulary", "%" PRIu32, sheet.vocabulary);
+    ls_show_fact(showing, "tokenizer", "%016" PRIx64, sheet.tokenizer);
+    int status =
+        show_mapped(showing, &file, 0, sheet.type_size == 2 ? LS_U16 : LS_U32, &shape, error);
     ls_file_unmap(&file);
     return status;
 }

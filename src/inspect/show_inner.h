@@ -3,6 +3,8 @@
 #ifndef LS_INSPECT_SHOW_INNER_H
 #define LS_INSPECT_SHOW_INNER_H
 
+#include <stdbool.h>
+
 #include "inspect/kind.h"
 #include "inspect/show.h"
 #include "ir/dtype.h"
@@ -14,7 +16,12 @@ struct ls_showing {
     enum ls_file_kind kind;
     const struct lockstep_show_options *options;
     int64_t records; /* to be told of */
+    bool *announced; /* the kind is told: with the first thing that is in the file, so that of a
+                        file which turns out to be something else no kind is told */
 };
+
+/* Tells the kind, if that was not done. */
+void ls_show_announce(const struct ls_showing *showing);
 
 void ls_show_fact(const struct ls_showing *showing, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -39,6 +46,7 @@ int ls_show_idx(const struct ls_showing *showing, struct ls_error *error);
 int ls_show_hdf5(const struct ls_showing *showing, struct ls_error *error);
 int ls_show_npy(const struct ls_showing *showing, struct ls_error *error);
 int ls_show_llmc(const struct ls_showing *showing, struct ls_error *error);
+int ls_show_ids(const struct ls_showing *showing, struct ls_error *error);
 int ls_show_tokenizer(const struct ls_showing *showing, struct ls_error *error);
 int ls_show_json(const struct ls_showing *showing, struct ls_error *error);
 int ls_show_lines(const struct ls_showing *showing, struct ls_error *error);

@@ -86,6 +86,7 @@ static int show_sample(const struct ls_showing *showing, struct ls_source_reader
     shown.pixels = pixels;
     shown.name = name.data != NULL ? name.data : "";
     shown.text = text.data != NULL ? text.data : "";
+    ls_show_announce(showing);
     if (showing->options->record != NULL)
         showing->options->record(showing->options->user, &shown);
     ls_free(pixels);
@@ -122,23 +123,53 @@ static int show_samples(const struct ls_showing *showing, struct ls_source *sour
     return status;
 }
 
-int ls_show_source(const struct ls_showing *showing, const char *backend, struct ls_error *error)
+static int open_source(const struct ls_showing *showing, const char *backend, bool annotated,
+                       struct ls_source **source, struct ls_error *error)
 {
     const struct lockstep_source_options given = {.struct_size = sizeof given,
                                                   .backend = backend,
                                                   .source = &showing->path,
                                                   .source_count = 1};
     struct ls_source_options options;
-    struct ls_source *source = NULL;
+    *source = NULL;
     int status = ls_source_options_take(&given, &options, error);
     if (status == 0) {
         options.skipping = true; /* bad records fail where they are shown */
-        status = ls_source_open(&options, &source, error);
+        options.annotated = annotated;
+        status = ls_source_open(&options, source, error);
     }
+    ls_source_options_free(&options);
+    return status;
+}
+
+/* A database may hold pictures with boxes, whose records are other messages. */
+static int open_any(const struct ls_showing *showing, const char *backend, bool *boxes,
+                    struct ls_source **source, struct ls_error *error)
+{
+    struct ls_error *first = ls_alloc(1, sizeof *first);
+    if (first == NULL)
+        return ls_fail_memory(error, showing->path);
+    int status = open_source(showing, backend, false, source, first);
+    *boxes = status != 0 && (showing->kind == LS_KIND_LMDB || showing->kind == LS_KIND_LEVELDB) &&
+             open_source(showing, backend, true, source, NULL) == 0;
+    if (status != 0 && !*boxes)
+        ls_error_add(error, first);
+    ls_free(first);
+    return *boxes ? 0 : status;
+}
+
+int ls_show_source(const struct ls_showing *showing, const char *backend, struct ls_error *error)
+{
+    struct ls_source *source = NULL;
+    bool boxes = false;
+    int status = open_any(showing, backend, &boxes, &source, error);
+    if (status == 0 && boxes)
+        ls_show_fact(showing, "holds",
+                     "pictures with boxes (SSD's AnnotatedDatum), for a layer of "
+                     "type AnnotatedData");
     if (status == 0)
         status = show_samples(showing, source, error);
     ls_source_close(source);
-    ls_source_options_free(&options);
     return status;
 }
 
@@ -167,6 +198,7 @@ int ls_show_picture(const struct ls_showing *showing, struct ls_error *error)
         for (size_t i = 0; pixels != NULL && i < plane * (size_t)picture.channels; i++)
             pixels[i % (size_t)picture.channels * plane + i / (size_t)picture.channels] =
                 picture.pixels[i];
+        ls_show_announce(showing);
         if (showing->records > 0 && pixels != NULL && showing->options->record != NULL)
             showing->options->record(showing->options->user, &record);
     }

@@ -146,6 +146,7 @@ int ls_show_blob(const struct ls_showing *showing, struct ls_error *error)
         mean[i] = mean[2 * plane + i];
         mean[2 * plane + i] = blue;
     }
+    ls_show_announce(showing);
     if (showing->records > 0 && showing->options->record != NULL)
         showing->options->record(showing->options->user, &record);
     ls_free(mean);

@@ -9,6 +9,7 @@
  * score, the names of the classes.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -167,6 +168,21 @@ static int add_classes(struct draft *draft)
     return status;
 }
 
+/* Whose ids the net is trained on, where that is known. */
+static int add_tokenizer(struct draft *draft)
+{
+    const struct ls_net *net = draft->trainer->train;
+    char note[17];
+    for (int d = 0; d < net->dataset_count; d++) {
+        const struct ls_class_names names = ls_dataset_class_names(net->datasets[d]);
+        if (names.tokenizer == 0)
+            continue;
+        snprintf(note, sizeof note, "%016" PRIx64, names.tokenizer);
+        return ls_archive_add_note(&draft->archive, LS_NOTE_TOKENIZER, note, draft->error);
+    }
+    return 0;
+}
+
 /* What the data are, and what was read of them. */
 static int add_data(struct draft *draft)
 {
@@ -238,7 +254,8 @@ static int add_notes(struct draft *draft)
                  (long long)trainer->gradients.outgrew_last);
         LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_OUTGREW, best, error));
     }
-    return add_classes(draft);
+    LS_TRY(add_classes(draft));
+    return add_tokenizer(draft);
 }
 
 static void note_piece(void *user)

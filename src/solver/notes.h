@@ -19,6 +19,6 @@
  * loss that explodes; there once that has happened. */
 #define LS_NOTE_OUTGREW   "outgrew"
 #define LS_NOTE_CLASSES   "classes"   /* names, one a line */
-#define LS_NOTE_TOKENIZER "tokenizer" /* what ids of TOKENS stand for (data/token_sheet.h) */
+#define LS_NOTE_TOKENIZER "tokenizer" /* what ids of TOKENS stand for (text/token_sheet.h) */
 
 #endif

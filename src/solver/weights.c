@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/weights.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -255,6 +256,12 @@ static bool keep_note(const struct ls_archive *archive, const char *key, char **
     return *kept != NULL;
 }
 
+uint64_t ls_weights_tokenizer(const char *note)
+{
+    uint64_t tokenizer = 0;
+    return note != NULL && sscanf(note, "%16" SCNx64, &tokenizer) == 1 ? tokenizer : 0;
+}
+
 int ls_read_weights_names(const char *files, char **names, char **tokenizer, struct ls_error *error)
 {
     char *list = ls_copy_string(files), *rest = list;
@@ -309,15 +316,16 @@ static int check_names(struct ls_trainer *trainer, const struct ls_archive *arch
     struct rows_in_file rows = {.archive = archive};
     const struct ls_class_names own = ls_dataset_class_names(dataset);
     const char *names = ls_archive_note(archive, LS_NOTE_CLASSES);
-    struct ls_class_list list;
+    struct ls_class_list list = {.count = 0};
     ls_labels_visit_rows(trainer->train, dataset, look_for_rows, &rows);
-    if (!rows.there || names == NULL || own.count == 0)
+    if (!rows.there || (own.count == 0 && own.tokenizer == 0))
         return 0;
-    LS_TRY(ls_class_list_lines(names, &list, error));
-    const struct ls_class_names theirs = {(const char *const *)list.name, list.count,
-                                          archive->path};
+    LS_TRY(names != NULL ? ls_class_list_lines(names, &list, error) : 0);
+    const struct ls_class_names theirs = {
+        (const char *const *)list.name, list.count, archive->path,
+        ls_weights_tokenizer(ls_archive_note(archive, LS_NOTE_TOKENIZER))};
     int status = 0;
-    if (ls_dataset_has_vocabulary(dataset))
+    if (ls_dataset_has_vocabulary(dataset) || own.tokenizer != 0)
         status = ls_dataset_check_names(dataset, &theirs, error);
     else
         warn_of_classes(trainer, &own, &theirs);

@@ -33,6 +33,8 @@ int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs
  * the heads of snapshots are read; nothing is said of files that cannot be read. */
 int ls_read_weights_names(const char *files, char **names, char **tokenizer,
                           struct ls_error *error);
+/* The hash in such a note (text/token_sheet.h); 0 for NULL and for what is none. */
+uint64_t ls_weights_tokenizer(const char *note);
 
 /* Writes a caffemodel (HDF5 where `path` ends in .h5) with the layers of `graph` and the weights
  * that lie, by parameter, at plain[], in Caffe's order; with their gradients, if `gradients` is not

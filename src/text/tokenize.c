@@ -9,6 +9,7 @@
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "text/token_sheet.h"
 
 static const uint64_t TELL_BYTES = (uint64_t)64 << 20; /* from one sign of life to the next */
 
@@ -212,6 +213,18 @@ static char *with_part(const char *path, const char *part)
     return text.data;
 }
 
+/* Ids [begin, end) as a file, and beside it what they are. */
+static int write_part(struct ls_tokenize *work, struct ls_token_spool *spool, const char *path,
+                      uint64_t begin, uint64_t end)
+{
+    const struct ls_token_sheet sheet = {.tokenizer = ls_token_sheet_hash(work->tokenizer),
+                                         .vocabulary = work->counts->size,
+                                         .type_size = spool->type_size,
+                                         .count = end - begin};
+    LS_TRY(ls_token_spool_write(spool, path, work->format, begin, end, work->error));
+    return ls_token_sheet_write(path, work->tokenizer->path, &sheet, work->error);
+}
+
 static int write_split(struct ls_tokenize *work, struct ls_token_spool *spool,
                        const struct starts *starts)
 {
@@ -232,9 +245,9 @@ static int write_split(struct ls_tokenize *work, struct ls_token_spool *spool,
                          " documents",
                          spool->count, work->counts->documents);
     if (status == 0)
-        status = ls_token_spool_write(spool, train, work->format, 0, cut, work->error);
+        status = write_part(work, spool, train, 0, cut);
     if (status == 0)
-        status = ls_token_spool_write(spool, test, work->format, cut, spool->count, work->error);
+        status = write_part(work, spool, test, cut, spool->count);
     if (status == 0)
         work->counts->train = (int64_t)cut;
     ls_free(train);
@@ -255,8 +268,7 @@ static int make_stream(struct ls_tokenize *work)
                           options->inputs[i]);
     if (status == 0 && options->output != NULL)
         status = options->split > 0 ? write_split(work, &spool, &starts)
-                                    : ls_token_spool_write(&spool, options->output, work->format, 0,
-                                                           spool.count, work->error);
+                                    : write_part(work, &spool, options->output, 0, spool.count);
     ls_token_spool_close(&spool);
     ls_free(starts.items);
     return status;

@@ -21,7 +21,7 @@ grep -q "characters, $(LC_ALL=C.UTF-8 grep -o . 'a "text".txt' | sort -u | wc -l
     fail "another number of characters: $(cat said)"
 trains text
 head -c 5000 /dev/zero >binary.txt
-"$LOCKSTEP" init binary.txt -o bytes >said
+"$LOCKSTEP" init binary.txt -o bytes --backend TEXT >said
 grep -q 'unit: BYTE' bytes/train_test.prototxt || fail "bytes are not read as bytes"
 trains bytes
 
@@ -62,6 +62,46 @@ rm again/train_test.prototxt
 "$LOCKSTEP" init digits -o again >said 2>log && fail "a solver was overwritten"
 [ ! -e again/train_test.prototxt ] || fail "half of it was written"
 
+# Token ids, as tokenize writes them and without a text beside them.
+ids() { for i in $(seq 2500); do printf "\\$(printf %03o $((i % 50)))\\0${1:-}"; done; }
+ids >tokens.bin
+printf 'tokenizer 00000000000000ab\nvocabulary 60\nbytes 2\nids 2500\nfrom x\n' >tokens.bin.about
+"$LOCKSTEP" init tokens.bin -o tokens >said || fail "tokens"
+grep -q '2500 token ids (TOKENS) of type U16, below 60' said || fail "$(cat said)"
+trains tokens
+ids '\0\0' >wide.bin
+"$LOCKSTEP" init wide.bin --backend TOKENS -o wide >said || fail "wide tokens"
+grep -q 'type: U32' wide/train_test.prototxt || fail "ids of 32 bits are not known"
+
+# Pictures: of 8 x 8 pixels, grey, of the labels 0 and 255.
+pictures() { # NAME FOLDER...
+    local name=$1
+    shift
+    for folder in "$@"; do
+        mkdir -p "$folder"
+        for i in $(seq 20); do cp picture.png "$folder/$name$i.png"; done
+    done
+}
+python3 - <<'END'
+import struct, zlib
+def chunk(name, data):
+    return struct.pack('>I', len(data)) + name + data + struct.pack('>I', zlib.crc32(name + data))
+rows = b''.join(b'\0' + bytes(255 * ((x + y) % 2) for x in range(8)) for y in range(8))
+open('picture.png', 'wb').write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 8, 8, 8, 0, 0, 0, 0)) +
+                                chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b''))
+END
+pictures x cells/images cells/Masks
+"$LOCKSTEP" init cells -o cells-net --yes >said || fail "label maps"
+grep -q '20 pictures with label maps (IMAGE_PAIRS)' said || fail "$(cat said)"
+trains cells-net
+# Two sets, of which one has some of the classes.
+pictures cat animals/training/cat
+pictures dog animals/training/dog animals/Validation/dog
+"$LOCKSTEP" init animals -o animals-net --yes >said || fail "two sets"
+grep -q '40 pictures (IMAGES) of 2 classes' said || fail "$(cat said)"
+grep -q 'source: .*animals/Validation"' animals-net/train_test.prototxt || fail "no test set"
+trains animals-net
+
 # A database.
 "$LOCKSTEP" convert --backend IDX --source digits/train-images-idx3-ubyte \
     --label-source digits/train-labels-idx1-ubyte base_lmdb >log
@@ -76,6 +116,16 @@ refuses() {
     grep -qF -- "$text" log || fail "init $*: $(cat log)"
 }
 refuses 'DATA is missing'
+refuses 'hint: --backend TOKENS, or --backend TEXT' wide.bin
+pictures x two/one two/other
+refuses 'hint: --backend IMAGE_PAIRS, or --backend IMAGES' two
+pictures x flat/train flat/test
+refuses 'and not two classes' flat
+pictures zebra animals/Validation/zebra
+refuses "1 class (20 pictures) is not among the 2 of" animals
+mkdir boxes && mv two/one boxes/images && mkdir boxes/labels
+for i in $(seq 20); do echo "0 .5 .5 .1 .1" >boxes/labels/x$i.txt; done
+refuses 'boxes or other notes' boxes
 refuses 'No such file' nowhere
 mkdir empty && refuses "no data that 'init' knows" empty
 : >empty/short.txt && refuses 'too short' empty

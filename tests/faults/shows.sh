@@ -35,7 +35,7 @@ printf 'x' | poke a "$(($(stat -c %s a) - 1))"
 show 5 '^lockstep: a: .*checksum' -- a
 head -c 2000 b >d
 show 5 '^lockstep: d: ' -- d
-expect 5 '"kind": "safetensors", .*"contents": \[\], "problem": ".*checksum' -- "$LOCKSTEP" show --json a
+expect 5 '"file": "a", "problem": ".*checksum' -- "$LOCKSTEP" show --json a
 
 # ---- Data -----------------------------------------------------------------------------------------
 idx_images 12 6 >images

@@ -213,7 +213,7 @@ static void names_of_classes_go_with_a_database(void **state)
     assert_int_equal(mkdir(ls_test_path("named/b"), 0777), 0);
     write_picture(ls_test_path("named/b/1.png"), 6, 6, 3, 1);
     static const char *const names[] = {"x", "b", "a"};
-    const struct ls_class_names known = {names, 3, "x.safetensors"};
+    const struct ls_class_names known = {names, 3, "x.safetensors", 0};
     const char *source = ls_test_path("named"), *path = ls_test_path("named_lmdb");
     struct lockstep_source_options options = {
         .backend = "IMAGES", .source = &source, .source_count = 1};
@@ -233,7 +233,7 @@ static void names_of_classes_go_with_a_database(void **state)
     ls_source_close(made);
     /* Numbers of a database cannot be changed: other ones are refused. */
     static const char *const others[] = {"b", "x", "a"};
-    const struct ls_class_names other = {others, 3, "y.safetensors"};
+    const struct ls_class_names other = {others, 3, "y.safetensors", 0};
     struct lockstep_source_options second = {.backend = "LMDB", .source = &path, .source_count = 1};
     struct ls_error *error = calloc(1, sizeof *error);
     assert_int_equal(ls_convert(&second, &other, ls_test_path("no"), NULL, error), LOCKSTEP_DATA);

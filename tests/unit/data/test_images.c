@@ -141,7 +141,7 @@ static void classes_have_the_numbers_that_they_are_known_by(void **state)
     (void)state;
     const char *path = ls_test_path("some");
     static const char *const names[] = {"sky", "apple", "leaf"}; /* in no order of bytes */
-    const struct ls_class_names known = {names, 3, "the training"};
+    const struct ls_class_names known = {names, 3, "the training", 0};
     struct ls_error *error = calloc(1, sizeof *error);
     struct ls_dataset *set;
     write_picture(file_at("some", "leaf/1.png"), 10, 12, 3, 1);

@@ -8,6 +8,7 @@
 #include "data/samples.h"
 #include "data_trial.h"
 #include "support/npy_files.h"
+#include "text/token_sheet.h"
 
 enum { TENSORS = 7, TOKENS = 0, TARGET, POSITION, SEGMENT, CONT, MASK, BYTES };
 
@@ -137,6 +138,106 @@ static void damaged_files_are_refused(void **state)
         snprintf(fields, sizeof fields, "source: '%s' %s", path, tail);
         trial_source_fails("TOKENS", fields, cases[i].status, cases[i].words);
     }
+}
+
+/* Ids alone that are taken for those of another size, and headers that are not known. */
+static void ids_of_another_size_are_refused(void **state)
+{
+    (void)state;
+    uint32_t ids[100];
+    const char *path = ls_test_path("size.bin");
+    char fields[2000];
+    struct ls_error *error = calloc(1, sizeof *error);
+    for (uint32_t i = 0; i < 100; i++)
+        ids[i] = 300 + 7 * i;
+    for (int wide = 0; wide < 2; wide++) {
+        write_raw(path, ids, 100, wide ? 4 : 2, NULL, 0);
+        for (int right = 0; right < 2; right++) {
+            struct ls_source *source = NULL;
+            snprintf(fields, sizeof fields, "source: '%s' tokens_param { window: 4 type: %s }",
+                     path, (right == 1) == (wide == 1) ? "U32" : "U16");
+            int status = trial_source(&source, error, "data_param { backend: TOKENS %s }", fields);
+            assert_int_equal(status, right ? 0 : LOCKSTEP_DATA);
+            if (right)
+                ls_source_close(source);
+            else
+                assert_says(error, wide ? "every second one of its first 200 ids of 16 bits is 0"
+                                        : "50 of its first 50 ids of 32 bits are numbers that no "
+                                          "tokenizer has, such as number 0 (at byte 0)");
+            ls_error_clear(error);
+        }
+    }
+    write_llmc(path, 20240520, 3, 100, ids, 100);
+    struct ls_source *source;
+    assert_int_equal(
+        trial_source(&source, error,
+                     "data_param { backend: TOKENS source: '%s' tokens_param { window: "
+                     "4 } }",
+                     path),
+        LOCKSTEP_DATA);
+    assert_says(error, "has a header of llm.c of version 3 (at byte 4), and only 1 is known");
+    free(error);
+}
+
+/* A separator that no token is makes one document of all: that is said. */
+static void a_separator_that_does_not_occur_is_said(void **state)
+{
+    (void)state;
+    const uint32_t ids[10] = {5, 6, 7, 5, 6, 7, 5, 6, 7, 5};
+    char fields[2000];
+    write_ids(ls_test_path("sep.npy"), "<u2", ids, 10);
+    for (int there = 0; there < 2; there++) {
+        snprintf(fields, sizeof fields, "source: '%s' tokens_param { window: 4 separator: %d }",
+                 ls_test_path("sep.npy"), there ? 7 : 8);
+        struct ls_source *source = trial_source_opens("TOKENS", fields);
+        if (there)
+            assert_null(source->warning);
+        else
+            assert_non_null(strstr(source->warning, "(tokens_param.separator, id 8) does not occur "
+                                                    "in its 10 tokens"));
+        ls_source_close(source);
+    }
+}
+
+/* A text beside the ids says what they are. */
+static void a_text_beside_ids_says_what_they_are(void **state)
+{
+    (void)state;
+    uint32_t ids[100];
+    char fields[2000];
+    const char *path = ls_test_path("about.bin");
+    struct ls_token_sheet sheet = {
+        .there = true, .tokenizer = 77, .vocabulary = 512, .type_size = 4, .count = 100};
+    struct ls_error *error = calloc(1, sizeof *error);
+    for (uint32_t i = 0; i < 100; i++)
+        ids[i] = i;
+    write_raw(path, ids, 100, 4, NULL, 0);
+    assert_int_equal(ls_token_sheet_write(path, "tokenizer.json", &sheet, NULL), 0);
+    snprintf(fields, sizeof fields, "source: '%s' tokens_param { window: 4 }", path);
+    struct ls_source *source = trial_source_opens("TOKENS", fields); /* U16 is the default */
+    assert_int_equal(source->count, 24);
+    assert_int_equal(source->tensor[0].largest, 511);
+    assert_true(source->tokenizer == 77);
+    ls_source_close(source);
+    /* Of another tokenizer than the weights'. */
+    const struct ls_class_names known = {.of = "x.safetensors", .tokenizer = 78};
+    const struct ls_dataset_wishes wishes = {.known = &known};
+    struct ls_definition *layer =
+        trial_layer("name: 'd' type: 'Data' top: 'x' data_param { backend: TOKENS %s }", fields);
+    struct ls_dataset *set;
+    assert_int_equal(ls_dataset_open((const Lockstep__LayerParameter *)layer->message, layer,
+                                     LOCKSTEP__PHASE__TEST, 1, &wishes, &set, error),
+                     LOCKSTEP_DATA);
+    assert_says(error, "its ids are those of another tokenizer");
+    ls_error_clear(error);
+    ls_definition_free(layer);
+    /* That of another file. */
+    sheet.count = 99;
+    assert_int_equal(ls_token_sheet_write(path, "tokenizer.json", &sheet, NULL), 0);
+    assert_int_equal(trial_source(&source, error, "data_param { backend: TOKENS %s }", fields),
+                     LOCKSTEP_DATA);
+    assert_says(error, "has 100 ids, and 99 by the text beside it");
+    free(error);
 }
 
 static void options_that_do_not_fit_are_refused(void **state)
@@ -494,6 +595,9 @@ int main(void)
         cmocka_unit_test(a_file_that_shrinks_ends_the_reading),
         cmocka_unit_test(files_of_all_kinds_are_one_stream),
         cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(ids_of_another_size_are_refused),
+        cmocka_unit_test(a_separator_that_does_not_occur_is_said),
+        cmocka_unit_test(a_text_beside_ids_says_what_they_are),
         cmocka_unit_test(options_that_do_not_fit_are_refused),
         cmocka_unit_test(lengths_in_bytes_come_from_a_file),
         cmocka_unit_test(windows_are_those_of_the_model),
