@@ -404,7 +404,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "prompt-file", "FILE", struct values, prompt_file, 0,
                "the same from a file; -: from standard input"),
     LS_CLI_ROW(LS_CLI_INTEGER, "length", "N", struct values, length, 0,
-               "write so many tokens; default: 200"),
+               "tokens to write; default: 200"),
     LS_CLI_ROW(LS_CLI_TEXT, "temperature", "T", struct values, temperature, 0,
                "below 1: more probable tokens; above 1: more varied ones; default: 1"),
     LS_CLI_ROW(LS_CLI_INTEGER, "top-k", "K", struct values, top_k, 1,
@@ -430,7 +430,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "output", "BLOB", struct values, model.output, 0,
                "the logits of the next token; default: what the net ends with"),
     LS_CLI_ROW(LS_CLI_FLAG, "whole", NULL, struct values, whole, 0,
-               "compute all of the text anew for each token, instead of keeping keys,\n"
+               "compute all of the text again for each token, instead of keeping keys,\n"
                "values and states"),
     {.name = NULL}};
 

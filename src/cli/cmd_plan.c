@@ -225,10 +225,10 @@ static const struct ls_cli_option options[] = {
                   "if the net has data then"),
     LS_CLI_WORKER_COUNT(struct values, workers, ""),
     LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
-               "plan for so much memory (600MiB, 1.5GiB), and say which batch\n"
+               "plan for this much memory (600MiB, 1.5GiB), and say which batch\n"
                "is the largest that fits"),
     LS_CLI_ROW(LS_CLI_TEXT, "ranks", "R,R,...", struct values, ranks, 0,
-               "predict the training on so many ranks of --workers each: time,\n"
+               "predict the training on N ranks of --workers each: time,\n"
                "what is sent, memory"),
     LS_CLI_ROW(LS_CLI_TEXT, "link", "RATE,LATENCY", struct values, link, 0,
                "with --ranks: what links do, and what a message costs besides;\n"

@@ -122,7 +122,7 @@ static int refuse_maps(const struct lockstep_model *model)
     size_t positions = lockstep_model_output_positions(model);
     return ls_cli_error(
         LOCKSTEP_DEFINITION,
-        "predict tells the class of a picture, but this net classifies each of %zu "
+        "predict names the class of a picture, but this net classifies each of %zu "
         "positions (%zu scores per position). hint: 'lockstep test' measures such a net; "
         "lockstep_model_predict gives a program its maps",
         positions, size / positions);
@@ -324,7 +324,7 @@ static const struct ls_cli_option classify_options[] = {
 
 const struct ls_cli_command ls_cli_command_classify = {
     .name = "classify",
-    .summary = "tells the best classes of pictures with their names, by a published net",
+    .summary = "names the best classes of pictures, with a published net",
     .usage = "--model FILE --weights FILE [--mean MEAN] [--labels FILE] PICTURE...",
     .options = classify_options,
     .arguments = offsetof(struct values, inputs),

@@ -343,7 +343,7 @@ static const struct ls_cli_option options[] = {
                "compare in the end with this snapshot of iteration N"),
     LS_CLI_WORKER_COUNT(struct values, workers, ""),
     LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
-               "take no more than so much, as 'train' does"),
+               "limit on memory, as 'train' does"),
     LS_CLI_ROW(LS_CLI_PART, "audit", "P", struct values, audit, 0,
                "audit this part of the micro-batches, as 'train' does"),
     LS_CLI_SET(struct values, set),

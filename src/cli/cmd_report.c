@@ -193,7 +193,7 @@ static const struct ls_cli_option options[] = {
                "with --model: compare the first N samples of the test data with\n"
                "their labels; default: all"),
     LS_CLI_ROW(LS_CLI_INTEGER, "worst", "N", struct values, worst, 0,
-               "with --model: show so many of the worst samples; default: 24"),
+               "with --model: how many of the worst samples to show; default: 24"),
     LS_CLI_ROW(LS_CLI_TEXT, "score", "F", struct values, score, 0,
                "with --model, of a net that finds boxes: show those with at least this\n"
                "score; default: 0.5"),

@@ -357,7 +357,7 @@ static void defaults(void *data)
 
 static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_INTEGER, "records", "N", struct values, records, 0,
-               "tell of so many of its first records; default: 10"),
+               "show the first N records; default: 10"),
     LS_CLI_ROW(LS_CLI_FLAG, "full", NULL, struct values, full, 0,
                "long texts, too: definitions, environments, names of classes"),
     LS_CLI_ROW(LS_CLI_FLAG, "draw", NULL, struct values, draw, 0,

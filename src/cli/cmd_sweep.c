@@ -380,7 +380,7 @@ static const struct ls_cli_option options[] = {
 
 const struct ls_cli_command ls_cli_command_sweep = {
     .name = "sweep",
-    .summary = "trains with several values of fields, and tells which are best",
+    .summary = "trains with several values of fields, and says which are best",
     .usage = "--solver FILE --set FIELD=VALUES... [OPTIONS]",
     .notes = "Each run has the bits of 'lockstep train' with its values. A run that fails is\n"
              "reported and comes last. A sweep that was stopped goes on by the same command: what "

@@ -93,12 +93,12 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 1,
                "test N batches; default: every sample once"),
     LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
-               "refuse to take more than so much (600MiB, 1.5GiB)"),
+               "limit on memory (600MiB, 1.5GiB): needing more is an error"),
     LS_CLI_ROW(LS_CLI_TEXT, "labels", "FILE", struct values, model.labels, 0,
                "names of the classes, one a line, in place of those of the weights"),
     LS_CLI_ROW(LS_CLI_FLAG, "per-class", NULL, struct values, per_class, 0,
-               "precision, recall, F1 and count of each class; of pictures whose every\n"
-               "position is classified also the intersection over union"),
+               "precision, recall, F1 and count of each class, and the intersection\n"
+               "over union where every position of a picture is classified"),
     LS_CLI_ROW(LS_CLI_FLAG, "confusion", NULL, struct values, confusion, 0,
                "how often each class was taken for which; the net computes the\n"
                "samples a second time for this and --per-class"),

@@ -125,7 +125,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "bytes", "FILE", struct values, bytes, 0,
                "a .npy file of how many bytes each id stands for (tokens_param.bytes_file)"),
     LS_CLI_ROW(LS_CLI_FLAG, "count", NULL, struct values, count, 0,
-               "the counts alone: nothing need be written"),
+               "count tokens only, and write nothing"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_tokenize = {

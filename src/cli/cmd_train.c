@@ -378,8 +378,8 @@ static const struct ls_cli_option options[] = {
     LS_CLI_WORKER_COUNT(struct values, workers,
                         "; among several ranks its share. The result does not depend on it"),
     LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
-               "take no more than so much (600MiB, 1.5GiB): compute some things\n"
-               "again instead of keeping them. The result does not depend on it"),
+               "limit on memory (600MiB, 1.5GiB): some results are computed\n"
+               "again instead of kept. The result does not depend on it"),
     LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 0,
                "stop after N updates in all, with a snapshot; changes no schedule"),
     LS_CLI_ROW(LS_CLI_TEXT, "snapshot-prefix", "P", struct values, prefix, 0,
@@ -388,7 +388,7 @@ static const struct ls_cli_option options[] = {
                "go on from a snapshot; 'auto': from the newest one that is whole and\n"
                "of this training, or from the start where there are none"),
     LS_CLI_ROW(LS_CLI_FLAG, "overwrite", NULL, struct values, overwrite, 0,
-               "begin anew where snapshots of an earlier run are"),
+               "start again, and write over snapshots of an earlier run"),
     LS_CLI_ROW(LS_CLI_FLAG, "snapshot-required", NULL, struct values, required, 0,
                "end where a snapshot cannot be written; without it that is a warning,\n"
                "and only the last snapshot must succeed"),

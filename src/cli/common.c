@@ -64,9 +64,9 @@ static int choose_colours(const struct values *values)
 
 const struct ls_cli_option ls_cli_common_options[] = {
     LS_CLI_ROW(LS_CLI_FLAG, "quiet", NULL, struct values, quiet, 0,
-               "say no more than errors, warnings and the result (also -q)"),
+               "show errors, warnings and the result only (also -q)"),
     LS_CLI_ROW(LS_CLI_FLAG, "verbose", NULL, struct values, verbose, 0,
-               "say details, too: which parameter each tensor of a file of weights is\n"
+               "show details, too: which parameter each tensor of a file of weights is\n"
                "for, updates that were repeated"),
     LS_CLI_CHOICE("color", "WHEN", struct values, color, "auto always never",
                   "colours: auto (on a terminal, unless NO_COLOR is set), always or\n"

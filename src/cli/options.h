@@ -81,7 +81,7 @@ struct ls_cli_option {
 #define LS_CLI_DEVICE_ONE(type, member)                                                            \
     LS_CLI_DEVICE_ALONE(type, member),                                                             \
         LS_CLI_ROW(LS_CLI_CARDS, "gpu", "N", type, member, 0,                                      \
-                   "compute on NVIDIA's card of this number: 0, say (docs/gpu.md)")
+                   "compute on NVIDIA's card of this number, such as 0 (docs/gpu.md)")
 #define LS_CLI_MAP(type, member)                                                                   \
     LS_CLI_CHOICE("map", "MAP", type, member, "gpt2 bert vit torchvision FILE",                    \
                   "names of weights of another program: gpt2, bert, vit, torchvision, or\n"        \

@@ -12,7 +12,7 @@
 /* The drawing's own units; the script has the same. Epochs are above the curves, where they are
  * known. */
 static const double width = 480, height = 300, left = 84, right = 18, margin_top = 12,
-                    epochs_top = 30, bottom = 30;
+                    epochs_top = 34, bottom = 30;
 
 enum { DOTS = 40, SMOOTHED_FROM = 50, LABEL = 8 /* characters beside an axis */, TICKS = 20 };
 
@@ -206,7 +206,7 @@ static void draw_axes(struct ls_text *page, const struct ls_chart *chart, const 
     ls_text_add(page, "</text>");
     draw_places(page, range, 1, height - bottom + 18, true, "updates");
     if (chart->axis.epoch > 0)
-        draw_places(page, range, chart->axis.epoch, range->top - 8, false, "epochs");
+        draw_places(page, range, chart->axis.epoch, range->top - 12, false, "epochs");
 }
 
 static void draw_line(struct ls_text *page, const struct range *range,

@@ -122,7 +122,7 @@ static const struct {
 };
 
 #define FOLLOWS  "leave it out: the shape of the bottom says it"
-#define OF_LAYER "it belongs to the layer: layer { precision: BF16 }, say"
+#define OF_LAYER "it belongs to the layer: layer { precision: BF16 }"
 #define MASK                                                                                       \
     "a mask is a further bottom, and extra says what it is: extra: KEY_MASK for [samples, keys]"
 

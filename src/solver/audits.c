@@ -23,7 +23,7 @@ static void report(struct ls_trainer *trainer, const struct ls_audit_finding *fi
              (long long)trainer->iteration, rank, finding->worker, finding->core,
              finding->micro_batch, (long long)finding->first, (long long)finding->last,
              finding->name, more,
-             finding->own ? "the update is computed anew. What that core computed before without "
+             finding->own ? "the update is computed again. What that core computed before without "
                             "an audit may be wrong: 'lockstep replay' tells"
                           : "that was the audit; the update is right");
     struct lockstep_audit audit = {.own = finding->own,

@@ -34,7 +34,7 @@ static int is_of_this_training(void *user, const struct ls_archive *archive,
     char hint[512];
     snprintf(hint, sizeof hint,
              "--resume %s goes on from it nevertheless, where that can be; --overwrite in place of "
-             "--resume auto begins anew",
+             "--resume auto starts from the beginning",
              archive->path);
     if (before == NULL)
         return ls_fail(reason, LOCKSTEP_WEIGHTS, archive->path, "use --weights to start from it",
@@ -210,7 +210,7 @@ void ls_name_good_snapshots(const struct ls_trainer *trainer, struct ls_error *e
         snprintf(hint, sizeof hint, "go back to before that, with a lower base_lr: --resume %s",
                  good);
     else
-        snprintf(hint, sizeof hint, "none of them is from before that: start anew");
+        snprintf(hint, sizeof hint, "none of them is from before that: start again");
     if (count > 0 && !text.failed)
         ls_fail(error, LOCKSTEP_DIVERGED, NULL, hint, "snapshots: %s%s", text.data, signs);
     ls_text_free(&text);

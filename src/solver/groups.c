@@ -218,8 +218,8 @@ static int check_members(const struct search *search, const Lockstep__ParameterG
     return nothing_found(search, group, group->has_max_axes ? "max_axes" : "min_axes",
                          "a bias has one axis, the weights of an inner product have two, those of "
                          "a convolution four",
-                         any ? "no parameter that this param_group matches has so many axes"
-                             : "no parameter has so many axes");
+                         any ? "no parameter that this param_group matches has that many axes"
+                             : "no parameter has that many axes");
 }
 
 /* Parameters that the train net has: moving averages are of no group, since nothing trains them. */

@@ -303,7 +303,7 @@ static void warn_of_classes(struct ls_trainer *trainer, const struct ls_class_na
         ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
                       "class %d is '%s' in %s and number %d in %s: the layer that makes the scores "
                       "begins with what it has learned of other classes (give it another name to "
-                      "begin anew)",
+                      "start with new weights)",
                       i, own->name[i], own->of, there, theirs->of);
         return;
     }

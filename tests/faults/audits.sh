@@ -61,7 +61,7 @@ for seed in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
     rm -f part_iter_* whole_iter_*
     run 0 part "$faulty" --workers 1 --audit 0.5 --set random_seed=$seed
     # 480 micro-batches and 240 audits: two bits are wrong, and both must be found.
-    [ "$(grep -c 'the update is computed anew\|the update is right' part.log)" = 2 ] || continue
+    [ "$(grep -c 'the update is computed again\|the update is right' part.log)" = 2 ] || continue
     hits=$((hits + 1))
     run 0 whole "$LOCKSTEP" --workers 2 --set random_seed=$seed
     cmp part_iter_60.safetensors whole_iter_60.safetensors || fail "seed $seed: not put right"

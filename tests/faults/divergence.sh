@@ -103,7 +103,7 @@ expect 0 '!exploded' -- "$LOCKSTEP" train --solver solver.prototxt --set momentu
 
 # Where the sign was in the first snapshot's weights, there is none to go back to.
 rm -f s_iter_*
-train 6 'snapshots: s_iter_.* first sign was in iteration 1:.* none of them is from before that: start anew' \
+train 6 'snapshots: s_iter_.* first sign was in iteration 1:.* none of them is from before that: start again' \
     -- --set base_lr=1e6 --set momentum=0 --set snapshot=1
 small_solver | sed 's/snapshot: 10/snapshot: 1/; s/max_iter: 20/max_iter: 500/' >solver.prototxt
 

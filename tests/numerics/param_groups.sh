@@ -99,9 +99,9 @@ train 3 "solver.prototxt:[0-9]+:[0-9]+: param_group matches 'ip.wieght', but no 
 make "param_group { match: '*.bias' match: 'nothing*' }"
 train 3 "matches 'nothing\*', but no parameter has such a name. hint: names are like 'conv.weight'" --
 make "param_group { max_axes: 0 }"
-train 3 'no parameter has so many axes. hint: a bias has one axis' --
+train 3 'no parameter has that many axes. hint: a bias has one axis' --
 make "param_group { match: '*.bias' min_axes: 3 }"
-train 3 'no parameter that this param_group matches has so many axes' --
+train 3 'no parameter that this param_group matches has that many axes' --
 make "param_group { match: '*' }" "param_group { match: 'ip.*' lr_mult: 2 }"
 train 3 'all parameters that this param_group matches belong to groups before it. hint: put it before' --
 expect 3 'belong to groups before it' -- "$LOCKSTEP" plan --solver solver.prototxt
