@@ -40,6 +40,7 @@ struct lockstep_model {
     struct ls_reader *reader;           /* of the first data layer, or NULL */
     struct ls_picture_rule rule;        /* of pictures, where there is no data layer */
     struct ls_picture_reader *pictures; /* by worker; NULL: no picture was read yet */
+    bool turned;                        /* a single one had an orientation mark, which was said */
     struct ls_trained trained;          /* what the weights file says of its training */
     char *mean;                         /* as in lockstep_model_options, with scale and resize */
     double scale;

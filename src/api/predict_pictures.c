@@ -16,6 +16,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "base/text.h"
+#include "data/orientation.h"
 #include "data/picture.h"
 #include "data/reader.h"
 #include "data/resize.h"
@@ -115,18 +117,19 @@ static int transform_bytes(const struct lockstep_model *model, struct ls_picture
     return 0;
 }
 
-/* Its samples, read by a worker. */
+/* Its samples, read by a worker, and whether it has an orientation mark. */
 static int read_picture(const struct lockstep_model *model, int worker, const char *path,
-                        float *sample, struct ls_error *error)
+                        float *sample, bool *turned, struct ls_error *error)
 {
     struct ls_picture_reader *room = &model->pictures[worker];
     char *bytes = NULL;
     size_t size = 0;
     struct ls_problem problem;
     if (room->reader != NULL)
-        return ls_reader_picture(room->reader, path, sample, error);
+        return ls_reader_picture(room->reader, path, sample, turned, error);
     LS_TRY(ls_file_read(path, (size_t)1 << 30, LOCKSTEP_DATA, &bytes, &size, error));
     int status = transform_bytes(model, room, (const uint8_t *)bytes, size, sample, &problem);
+    *turned = ls_picture_is_turned((const uint8_t *)bytes, size);
     ls_free(bytes);
     return status == 0 ? 0 : ls_fail(error, status, path, NULL, "%s", problem.message);
 }
@@ -153,6 +156,8 @@ struct group {
     float *samples;              /* of an input: its views, one behind the other */
     float *seen, *outputs;       /* what is predicted for these, and the mean of it */
     struct ls_problem *problems; /* of an input; status 0: none */
+    bool *turned;                /* whether an input has an orientation mark */
+    int64_t turned_count, first_turned;
     struct ls_error *told;
     _Atomic size_t next;
     struct ls_worker_failure failure;
@@ -165,6 +170,7 @@ static void group_free(struct group *group)
     ls_free(group->seen);
     ls_free_aligned(group->samples);
     ls_free(group->problems);
+    ls_free(group->turned);
     ls_free(group->told);
 }
 
@@ -183,9 +189,10 @@ static int group_create(struct group *group, int64_t inputs, struct ls_error *er
     group->outputs =
         views > 1 ? ls_alloc(count * model->output_size, sizeof *group->outputs) : group->seen;
     group->problems = ls_alloc(count, sizeof *group->problems);
+    group->turned = ls_alloc(count, sizeof *group->turned);
     group->told = ls_alloc(1, sizeof *group->told);
     const bool ready = group->samples != NULL && group->seen != NULL && group->outputs != NULL &&
-                       group->problems != NULL && group->told != NULL;
+                       group->problems != NULL && group->turned != NULL && group->told != NULL;
     return ready ? 0 : ls_fail_memory(error, "predictions");
 }
 
@@ -195,8 +202,10 @@ static int make_sample(const struct group *group, size_t i, int worker, struct l
     const struct ls_one_input input = ls_inputs_at(group->inputs, group->first + (int64_t)i);
     const size_t views = count_views(model), size = (size_t)model->input_size;
     float *sample = group->samples + i * views * size;
-    int status = input.array == NULL ? read_picture(model, worker, input.path, sample, error)
-                                     : ls_input_array_read(input.array, input.index, sample, error);
+    group->turned[i] = false;
+    int status = input.array == NULL
+                     ? read_picture(model, worker, input.path, sample, &group->turned[i], error)
+                     : ls_input_array_read(input.array, input.index, sample, error);
     for (size_t v = 1; v < views && input.array != NULL; v++) /* an array has one view */
         memcpy(sample + v * size, sample, size * sizeof *sample);
     group->problems[i].status = status;
@@ -241,6 +250,33 @@ struct listener {
     int (*tell)(void *user, const struct lockstep_predicted *predicted);
     void *user;
 };
+
+/* Pictures that lie otherwise than they are seen. */
+static void count_turned(struct group *group)
+{
+    for (size_t i = 0; i < group->count; i++)
+        if (group->turned[i] && group->turned_count++ == 0)
+            group->first_turned = group->first + (int64_t)i;
+}
+
+static void warn_of_turned(struct lockstep_model *model, int64_t count, int64_t all,
+                           const char *first)
+{
+    struct ls_text text = {0};
+    if (count == 0)
+        return;
+    ls_text_format(&text,
+                   "%lld of %lld input%s an orientation mark (EXIF), which is not followed: "
+                   "pictures are taken as they are stored (%.200s%s)",
+                   (long long)count, (long long)all,
+                   all == 1     ? " has"
+                   : count == 1 ? "s has"
+                                : "s have",
+                   first, count > 1 ? ", ..." : "");
+    if (!text.failed)
+        ls_model_warn(model, text.data);
+    ls_text_free(&text);
+}
 
 static int tell_group(const struct group *group, const struct listener *listener,
                       struct ls_error *error)
@@ -337,6 +373,7 @@ static int predict_all(struct group *group, const struct listener *listener, str
             return ls_fail(error, LOCKSTEP_STOPPED, NULL, NULL, "stopped after %lld inputs",
                            (long long)group->first);
         LS_TRY(predict_group(group, error));
+        count_turned(group);
         LS_TRY(tell_group(group, listener, error));
     }
     return 0;
@@ -353,6 +390,9 @@ int lockstep_model_predict_each(struct lockstep_model *model, const struct locks
     int status = check_inputs(model, inputs, inner);
     if (status == 0)
         status = predict_all(&group, &(struct listener){tell, user}, inner);
+    if (status == 0 && group.turned_count > 0)
+        warn_of_turned(model, group.turned_count, lockstep_inputs_count(inputs),
+                       ls_inputs_at(inputs, group.first_turned).name);
     group_free(&group);
     return status;
 }
@@ -364,11 +404,17 @@ int lockstep_model_predict_picture(struct lockstep_model *model, const char *pat
     ls_thread_set_card(model->card);
     struct ls_error *inner = ls_api_error(error);
     const size_t views = count_views(model);
+    bool turned = false;
     LS_TRY(prepare_pictures(model, inner));
     float *sample = ls_alloc_aligned(views * (size_t)model->input_size * sizeof *sample);
     float *seen = ls_alloc(views * model->output_size + 1, sizeof *seen);
-    int status = sample == NULL || seen == NULL ? ls_fail_memory(inner, "a picture")
-                                                : read_picture(model, 0, path, sample, inner);
+    int status = sample == NULL || seen == NULL
+                     ? ls_fail_memory(inner, "a picture")
+                     : read_picture(model, 0, path, sample, &turned, inner);
+    if (turned && !model->turned) {
+        warn_of_turned(model, 1, 1, path);
+        model->turned = true;
+    }
     if (status == 0)
         status = ls_model_predict(model, sample, views, views > 1 ? seen : output, inner);
     if (status == 0 && views > 1)

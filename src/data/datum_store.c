@@ -11,6 +11,7 @@
 #include "data/datum.h"
 #include "data/label_map.h"
 #include "data/numbers.h"
+#include "data/orientation.h"
 #include "data/picture.h"
 #include "data/resize.h"
 #include "ir/dtype.h"
@@ -153,6 +154,9 @@ static int check_record(struct ls_source *source, int64_t index, int64_t *label,
     LS_TRY(read_datum(source, index, value, size, &datum, &boxes, error));
     LS_TRY(datum_shape(source, index, &datum, shape, &bytes, error));
     ls_source_note_bytes(source, bytes + size);
+    if (datum.encoded)
+        ls_source_note_picture(source, ls_picture_is_turned(datum.data, datum.data_size), NULL,
+                               index);
     if (datum.label > *label)
         *label = datum.label;
     if (boxes > *most_boxes)

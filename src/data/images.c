@@ -47,6 +47,7 @@ static int check_picture(struct ls_source *source, size_t i, struct ls_error *er
     int64_t shape[3];
     size_t file;
     LS_TRY(ls_picture_file_look(path, (int64_t)i, &header, &file, error));
+    ls_source_note_picture(source, header.turned, path, 0);
     LS_TRY(ls_picture_file_shape(&images->form, path, (int64_t)i, &header, shape, error));
     LS_TRY(ls_source_note_shape(source, (int64_t)i, shape, error));
     ls_source_note_bytes(source, ls_picture_file_bytes(&images->form, &header, file));

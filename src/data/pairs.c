@@ -166,6 +166,7 @@ static int look_at_pair(struct ls_source *source, size_t i, struct ls_error *err
     int64_t shape[3];
     size_t file;
     LS_TRY(ls_picture_file_look(path, (int64_t)i, &header, &file, error));
+    ls_source_note_picture(source, header.turned, path, 0);
     LS_TRY(look_at_map(pairs, i, &header, error));
     LS_TRY(ls_picture_file_shape(&pairs->form, path, (int64_t)i, &header, shape, error));
     LS_TRY(ls_source_note_shape(source, (int64_t)i, shape, error));

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "data/orientation.h"
 #include "data/picture_inner.h"
 
 int ls_picture_check_size(uint64_t height, uint64_t width, struct ls_problem *problem)
@@ -57,8 +58,8 @@ size_t ls_picture_bytes(const struct ls_picture_header *header, int channels, in
            columns * sizeof(uint16_t) + made * (size_t)kept;
 }
 
-int ls_picture_look(const uint8_t *bytes, size_t size, struct ls_picture_header *header,
-                    struct ls_problem *problem)
+static int look(const uint8_t *bytes, size_t size, struct ls_picture_header *header,
+                struct ls_problem *problem)
 {
     switch (kind_of(bytes, size)) {
     case JPEG:
@@ -68,6 +69,14 @@ int ls_picture_look(const uint8_t *bytes, size_t size, struct ls_picture_header 
     default:
         return unknown(size, problem);
     }
+}
+
+int ls_picture_look(const uint8_t *bytes, size_t size, struct ls_picture_header *header,
+                    struct ls_problem *problem)
+{
+    LS_TRY(look(bytes, size, header, problem));
+    header->turned = ls_picture_is_turned(bytes, size);
+    return 0;
 }
 
 int ls_picture_decode(const uint8_t *bytes, size_t size, int channels, struct ls_buffer *buffer,

@@ -17,6 +17,7 @@ enum { LS_PICTURE_SIDE_MAX = 30000, LS_PICTURE_PIXELS_MAX = 1 << 26 };
 struct ls_picture_header {
     int height, width;
     int channels; /* as they are: 1 grey, 3 colour (transparency is left out) */
+    bool turned;  /* a mark says that it is to be turned, which is not done */
     size_t whole; /* bytes that the decoder needs for all of it at once: coefficients of a JPEG that
                      comes in several scans; 0: it goes row by row */
 };

@@ -179,9 +179,10 @@ static void png_do(struct png_job *job, const struct ls_png_task *task)
     if (task->is_map)
         png_check_map(job);
     if (task->header != NULL)
-        *task->header = (struct ls_picture_header){(int)png_get_image_height(job->png, job->info),
-                                                   (int)png_get_image_width(job->png, job->info),
-                                                   png_is_colour(job) && !task->is_map ? 3 : 1, 0};
+        *task->header =
+            (struct ls_picture_header){.height = (int)png_get_image_height(job->png, job->info),
+                                       .width = (int)png_get_image_width(job->png, job->info),
+                                       .channels = png_is_colour(job) && !task->is_map ? 3 : 1};
     if (task->picture != NULL)
         png_rows(job, task->channels, task->buffer, task->picture);
     if (task->map != NULL)

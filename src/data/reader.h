@@ -66,8 +66,8 @@ int ls_reader_fetch_shown(struct ls_reader *reader, int64_t ordinal, int64_t sha
                           float *pixels, struct ls_error *error);
 /* Decodes a picture file as this data set's transformation would have it in the test phase; resized
  * to the records' size, where they are not cropped. The sample has the shape of ls_dataset_shape.
- */
-int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
+ * *turned (may be NULL): whether it has an orientation mark. */
+int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample, bool *turned,
                       struct ls_error *error);
 /* Fails where that is not possible at all: the data set has no pictures of one or three channels.
  */

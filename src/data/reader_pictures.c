@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/numbers.h"
+#include "data/orientation.h"
 #include "data/picture.h"
 #include "data/reader_inner.h"
 #include "data/resize.h"
@@ -142,7 +143,7 @@ static int make_record(struct ls_reader *reader, const uint8_t *bytes, size_t si
     return 0;
 }
 
-int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
+int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample, bool *turned,
                       struct ls_error *error)
 {
     char *bytes;
@@ -152,6 +153,8 @@ int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
     struct ls_record record;
     struct ls_problem problem;
     int status = make_record(reader, (const uint8_t *)bytes, size, &record, &problem);
+    if (turned != NULL)
+        *turned = ls_picture_is_turned((const uint8_t *)bytes, size);
     ls_free(bytes);
     if (status == 0)
         status = ls_transform_apply(&reader->dataset->transform, &record.tensor[0], NULL, 0, false,

@@ -42,6 +42,40 @@ static int end_at_bad_record(struct ls_error *error)
     return LOCKSTEP_DATA;
 }
 
+void ls_source_note_picture(struct ls_source *source, bool turned, const char *name, int64_t index)
+{
+    source->looked_at++;
+    if (!turned || source->turned++ > 0)
+        return;
+    if (name != NULL)
+        snprintf(source->first_turned, sizeof source->first_turned, "%s", name);
+    else
+        snprintf(source->first_turned, sizeof source->first_turned, "record %" PRId64, index);
+}
+
+/* Adds to the source's warning that pictures lie otherwise than they are seen. */
+static int warn_of_turned(struct ls_source *source, const char *place, struct ls_error *error)
+{
+    struct ls_text text = {0};
+    if (source->turned == 0)
+        return 0;
+    if (source->warning != NULL)
+        ls_text_format(&text, "%s; ", source->warning);
+    ls_text_format(&text,
+                   "%s: %" PRId64 " of %" PRId64
+                   " pictures %s an orientation mark (EXIF), which is "
+                   "not followed: they are taken as they are stored (%s%s)",
+                   place, source->turned, source->looked_at, source->turned == 1 ? "has" : "have",
+                   source->first_turned, source->turned > 1 ? ", ..." : "");
+    if (text.failed) {
+        ls_text_free(&text);
+        return ls_fail_memory(error, "a data source");
+    }
+    ls_free(source->warning);
+    source->warning = text.data;
+    return 0;
+}
+
 int ls_source_open(const struct ls_source_options *options, struct ls_source **source,
                    struct ls_error *error)
 {
@@ -59,6 +93,8 @@ int ls_source_open(const struct ls_source_options *options, struct ls_source **s
     s->bgr = s->type->bgr && s->tensor[0].role == LS_TENSOR_IMAGE && s->tensor[0].shape.dim[0] == 3;
     if (status == 0 && s->count < 1)
         status = ls_fail(error, LOCKSTEP_DATA, place, NULL, "has no records");
+    if (status == 0)
+        status = warn_of_turned(s, place, error);
     if (status == 0 && s->count > UINT32_MAX)
         status = ls_fail(error, LOCKSTEP_DATA, place, NULL, "has more than 2^32 - 1 records");
     if (status != 0) {

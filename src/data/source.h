@@ -76,8 +76,12 @@ struct ls_source {
     int class_count;
     bool vocabulary;    /* the class names are the vocabulary: under others its ids mean nothing */
     uint64_t tokenizer; /* a hash of what its ids stand for; 0: not known */
-    char *warning;      /* owned: what its users should hear once; NULL: nothing */
-    int64_t streams;    /* that go on from batch to batch, sample by sample; 0: there are none */
+    /* Of the pictures that were looked at, those with an orientation mark, which is not followed,
+     * and the first of them. */
+    int64_t looked_at, turned;
+    char first_turned[200];
+    char *warning;   /* owned: what its users should hear once; NULL: nothing */
+    int64_t streams; /* that go on from batch to batch, sample by sample; 0: there are none */
 };
 
 /* A buffer that grows and is used again for the next record. */
@@ -208,6 +212,8 @@ struct ls_error *ls_source_aside(const struct ls_source *source, struct ls_error
 int ls_source_forgive(const struct ls_source *source, int status, struct ls_error *error);
 /* The first record that can be decoded, or -1, for a source that is forgiving or skips; else 0. */
 int ls_source_first_good(const struct ls_source *source, int64_t *index, struct ls_error *error);
+/* For a type's open: a picture was looked at; its name, or NULL: it is a record of this index. */
+void ls_source_note_picture(struct ls_source *source, bool turned, const char *name, int64_t index);
 /* For a type's open, too: what a reader takes for a record. */
 void ls_source_note_bytes(struct ls_source *source, size_t bytes);
 /* The shape of a record's image as it was noted; and of any tensor. */

@@ -184,10 +184,11 @@ static void note_bytes(struct ls_source *source)
     for (size_t i = 0; i < w->pictures && i < LS_PICTURE_LOOK_LIMIT; i++) {
         struct ls_picture_header header;
         size_t file;
-        if (ls_picture_file_look(w->path[i], 0, &header, &file, NULL) == 0)
-            ls_source_note_bytes(source,
-                                 file + 2 * ls_picture_bytes(&header, LS_WINDOWS_CHANNELS, 0, 0) +
-                                     2 * record);
+        if (ls_picture_file_look(w->path[i], 0, &header, &file, NULL) != 0)
+            continue;
+        ls_source_note_picture(source, header.turned, w->path[i], 0);
+        ls_source_note_bytes(
+            source, file + 2 * ls_picture_bytes(&header, LS_WINDOWS_CHANNELS, 0, 0) + 2 * record);
     }
 }
 

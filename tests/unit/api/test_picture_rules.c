@@ -17,6 +17,7 @@
 #include "snapshot/archive.h"
 #include "snapshot/catalog.h"
 #include "support/support.h"
+#include "support/turned_picture.h"
 
 enum { NUMBERS_MAX = 3 * 64 * 64, PICTURES = 3 };
 
@@ -389,6 +390,36 @@ static void an_input_layer_transforms(void **state)
     lockstep_model_free(model);
 }
 
+/* ---- Orientation marks ----------------------------------------------------------------------- */
+
+/* In training, by each path of predictions; once, with the number and the first. */
+static void orientation_marks_are_warned_of(void **state)
+{
+    (void)state;
+    static float out[NUMBERS_MAX];
+    char problem[1000];
+    uint8_t *bytes;
+    size_t size = ls_turned_picture(12, 14, 6, false, &bytes);
+    ls_test_write("turned.jpg", bytes, size);
+    free(bytes);
+    ls_test_write_text("turned.txt", "a.png 0\nturned.jpg 1\n");
+    train(DATA("backend: IMAGES source: 'turned.txt'", ""));
+    struct lockstep_model *model = load("train.prototxt", NULL);
+    assert_non_null(strstr(warnings, "turned.txt: 1 of 2 pictures has an orientation mark"));
+    assert_non_null(strstr(warnings, "(turned.jpg)"));
+    lockstep_model_free(model);
+    write_deploy((const int64_t[]){3, 12, 14}, "");
+    model = load("deploy.prototxt", NULL);
+    assert_int_equal(predict(model, "a.png", out, problem), 0);
+    assert_string_equal(warnings, "");
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(predict(model, "turned.jpg", out, problem), 0);
+    const char *found = strstr(warnings, "1 of 1 input has an orientation mark (EXIF)");
+    assert_non_null(found);
+    assert_null(strstr(found + 1, "1 of 1"));
+    lockstep_model_free(model);
+}
+
 /* ---- Export ---------------------------------------------------------------------------------- */
 
 static bool file_has(const char *path, const void *bytes, size_t size)
@@ -450,6 +481,7 @@ int main(void)
         cmocka_unit_test(a_mean_picture_that_is_not_there_is_asked_for),
         cmocka_unit_test(what_is_not_known_is_a_warning),
         cmocka_unit_test(an_input_layer_transforms),
+        cmocka_unit_test(orientation_marks_are_warned_of),
         cmocka_unit_test(exports_have_the_mean_picture),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);

@@ -278,7 +278,7 @@ static void a_picture_from_outside_is_the_sample_of_the_test_phase(void **state)
     assert_int_equal(ls_reader_open(test, &b, NULL), 0);
     float x[192], y[192], raw[360];
     int64_t shape[3];
-    assert_int_equal(ls_reader_picture(a, file, x, NULL), 0);
+    assert_int_equal(ls_reader_picture(a, file, x, NULL, NULL), 0);
     assert_int_equal(trial_fetch(b, 0, y, NULL, NULL), 0);
     assert_memory_equal(x, y, sizeof x);
     /* Samples have blue first; what is shown has red first. */
@@ -286,7 +286,7 @@ static void a_picture_from_outside_is_the_sample_of_the_test_phase(void **state)
     assert_true((raw[2 * 120 + 2 * 10 + 1] - 100) * 0.5F == y[0]);
     assert_true((raw[2 * 10 + 1] - 120) * 0.5F == y[128]);
     struct ls_error *error = calloc(1, sizeof *error);
-    assert_int_equal(ls_reader_picture(a, ls_test_path("none.png"), x, error), LOCKSTEP_DATA);
+    assert_int_equal(ls_reader_picture(a, ls_test_path("none.png"), x, NULL, error), LOCKSTEP_DATA);
     assert_says(error, "none.png: cannot open");
     free(error);
     ls_reader_close(a);

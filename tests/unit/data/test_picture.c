@@ -5,11 +5,13 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "data/orientation.h"
 #include "data/picture.h"
 #include "data/resize.h"
 #include "data_trial.h"
 #include "picture_files.h"
 #include "support/memory_limit.h"
+#include "support/turned_picture.h"
 
 static struct ls_buffer buffer, second;
 
@@ -430,9 +432,35 @@ static int free_buffers(void **state)
     return 0;
 }
 
+/* In both orders of bytes; what is cut or is no mark is none. */
+static void orientation_marks_are_found(void **state)
+{
+    (void)state;
+    for (int orientation = 0; orientation < 10; orientation++)
+        for (int big = 0; big < 2; big++) {
+            uint8_t *bytes;
+            const size_t size = ls_turned_picture(3, 5, orientation, big, &bytes);
+            const bool turned = orientation > 1 && orientation < 9;
+            assert_int_equal(ls_picture_is_turned(bytes, size), turned);
+            for (size_t cut = 0; cut < 2 + LS_TURNED_SEGMENT; cut++) {
+                uint8_t *part = malloc(cut + 1); /* so that reading on is found */
+                memcpy(part, bytes, cut);
+                assert_false(ls_picture_is_turned(part, cut));
+                free(part);
+            }
+            for (size_t i = 0; i < LS_TURNED_SEGMENT; i++) { /* any number in any place */
+                bytes[2 + i] ^= 0xFF;
+                (void)ls_picture_is_turned(bytes, size);
+                bytes[2 + i] ^= 0xFF;
+            }
+            free(bytes);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(orientation_marks_are_found),
         cmocka_unit_test(png_is_decoded_exactly),
         cmocka_unit_test(decoding_takes_the_bytes_foretold),
         cmocka_unit_test(all_kinds_of_png_become_grey_or_colour),

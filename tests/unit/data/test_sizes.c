@@ -208,7 +208,7 @@ static void a_picture_from_outside_gets_the_shape_of_record_0(void **state)
     float x[3 * 9 * 12 + 1];
     x[3 * 9 * 12] = -1;
     assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
-    assert_int_equal(ls_reader_picture(reader, file_at("outside", "large.png"), x, NULL), 0);
+    assert_int_equal(ls_reader_picture(reader, file_at("outside", "large.png"), x, NULL, NULL), 0);
     assert_true(x[3 * 9 * 12] == -1);
     ls_reader_close(reader);
     ls_dataset_close(set);
