@@ -59,6 +59,10 @@ struct lockstep_output {
     const double *values; /* `count` figures, in order */
     size_t count;
     double loss_weight; /* 0: not part of the loss */
+    /* What the class of each figure is called ("": it has no name). NULL in it: a class that is not
+     * measured, as the background of boxes; its figure says nothing. NULL: they are of no classes, or
+     * of classes without names. */
+    const char *const *classes;
 };
 
 /* A computation of a micro-batch that was wrong, as others of the same have shown. */

@@ -68,6 +68,11 @@ static int check(const struct lockstep_model *model, struct ls_error *error)
     if (model->reader == NULL)
         return fail(model, error, "use the definition that has the Data layers",
                     "the net has no data whose classes could be compared");
+    if (ls_net_graph(model->net)->ranking_count > 0)
+        return fail(model, error,
+                    "leave --per-class and --confusion out: the AP of each class is an output of "
+                    "the test; 'lockstep report --model' draws right and wrong boxes",
+                    "the net finds boxes, of which there is no confusion matrix");
     if (ls_prediction_input(model->prediction) == NULL ||
         ls_prediction_other_input(model->prediction) != NULL || model->net->varying >= 0 ||
         ls_prediction_output(model->prediction) == NULL ||

@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "engine/evaluation.h"
 #include "engine/read.h"
+#include "engine/sources.h"
 #include "ir/layer.h"
 #include "solver/outputs.h"
 #include "solver/skipped.h"
@@ -87,7 +88,11 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
     ls_thread_pool_leave(model->engine->pool);
     ls_prefetcher_close(prefetcher);
     LS_TRY(status);
-    LS_TRY(ls_outputs_set(&model->outputs, ls_net_graph(model->net), totals.record, inner));
+    struct ls_class_names names = ls_sources_class_names(model->net);
+    if (model->class_count > 0)
+        names = (struct ls_class_names){.name = (const char *const *)model->classes,
+                                        .count = (int)model->class_count};
+    LS_TRY(ls_outputs_set(&model->outputs, ls_net_graph(model->net), &names, totals.record, inner));
     tell_skipped(model);
     *outputs = model->outputs.items;
     *count = model->outputs.count;

@@ -57,7 +57,7 @@ static void put_text(const struct lockstep_net *net)
     double parameters = 0, flops = 0;
     fputs("Net \"", stdout);
     ls_put_clean(stdout, lockstep_net_name(net));
-    printf("\", %s, batch %" PRId64 "\n\n", lockstep_net_phase(net), lockstep_net_batch(net));
+    printf("\", phase %s, batch %" PRId64 "\n\n", lockstep_net_phase(net), lockstep_net_batch(net));
     printf("%-*s %-*s %-*s %-*s %s\n", NAME, "layer", TYPE, "type", TOP, "top", SHAPE, "shape",
            "parameters");
     for (size_t i = 0; i < count; i++) {

@@ -12,7 +12,7 @@
 #include "cli/net_boxes.h"
 #include "cli/size.h"
 
-enum { LINES = 5, LINE_ROOM = 256 };
+enum { LINES = 7, LINE_ROOM = 256 };
 static const double text_width = 7.25, title_width = 7.6, line_height = 15, row_gap = 34,
                     margin = 24, header = 58, least_width = 120, padding = 10, frame_room = 20,
                     frame_side = 12;
@@ -146,7 +146,12 @@ static void describe(struct picture *picture, size_t index)
     add_line(box, first->name);
     describe_types(picture, net, index, text);
     add_line(box, text);
-    for (size_t t = 0; t < last->top_count && t < 2; t++) {
+    for (size_t t = 0; t < last->top_count; t++) {
+        if (box->lines + 2 == LINES && t + 1 < last->top_count) { /* and one for the cost */
+            snprintf(text, sizeof text, "and %zu more tops", last->top_count - t);
+            add_line(box, text);
+            break;
+        }
         ls_cli_format_shape(&last->tops[t], shape);
         snprintf(text, sizeof text, "%s%s%s", last->top_count > 1 ? last->tops[t].name : "",
                  last->top_count > 1 && shape[0] != '\0' ? " " : "", shape);
@@ -427,7 +432,7 @@ static void describe_net(const struct picture *picture, const struct lockstep_ne
     char number[2][40], size[LS_CLI_SIZE_ROOM];
     const struct ls_net_box total = sum_layers(picture, 0, picture->count);
     snprintf(text, LINE_ROOM,
-             "%s, batch %" PRId64 ": %zu layers, %s parameters, %s per sample forward, %s of "
+             "phase %s, batch %" PRId64 ": %zu layers, %s parameters, %s per sample forward, %s of "
              "activations",
              lockstep_net_phase(net), lockstep_net_batch(net), picture->count,
              format_count(total.parameters, number[0]), format_flops(total.flops, number[1]),

@@ -229,6 +229,12 @@ const struct ls_dataset *ls_sources_named(const struct ls_net *net)
     return NULL;
 }
 
+struct ls_class_names ls_sources_class_names(const struct ls_net *net)
+{
+    const struct ls_dataset *named = ls_sources_named(net);
+    return named != NULL ? ls_dataset_class_names(named) : (struct ls_class_names){.count = 0};
+}
+
 /* The data set of the net that is trained which a layer's data are like: that of the layer with the
  * same first top, else the one that has names. */
 static const struct ls_dataset *sources_trained(const struct ls_net *trained,

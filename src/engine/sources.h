@@ -17,5 +17,7 @@ void ls_sources_set_size(struct ls_net *net, const int64_t size[3]);
 /* The data set of a net whose names of classes are those of its snapshots: the first that has some;
  * NULL: none has. */
 const struct ls_dataset *ls_sources_named(const struct ls_net *net);
+/* Its names; none where there is no such data set. */
+struct ls_class_names ls_sources_class_names(const struct ls_net *net);
 
 #endif

@@ -28,6 +28,12 @@ static void put_outputs(struct ls_json_writer *json, const struct lockstep_event
             ls_json_number(json, NULL, output->values[v]);
         ls_json_close(json, ']');
         ls_json_number(json, "loss_weight", output->loss_weight);
+        if (output->classes != NULL) {
+            ls_json_open(json, "classes", '[');
+            for (size_t v = 0; v < output->count; v++)
+                ls_json_string(json, NULL, output->classes[v]);
+            ls_json_close(json, ']');
+        }
         ls_json_close(json, '}');
     }
     ls_json_close(json, ']');

@@ -12,6 +12,9 @@ void ls_put_outputs(FILE *out, const char *what, const struct lockstep_output *o
         double weight = outputs[i].loss_weight;
         for (size_t v = 0; v < outputs[i].count; v++) {
             double value = outputs[i].values[v];
+            const char *const *classes = outputs[i].classes;
+            if (classes != NULL && classes[v] == NULL)
+                continue;
             fprintf(out, "    %s output #%zu: ", what, number++);
             ls_put_clean(out, outputs[i].name);
             if (outputs[i].count > 1)
@@ -19,6 +22,11 @@ void ls_put_outputs(FILE *out, const char *what, const struct lockstep_output *o
             fprintf(out, " = %.6g", value);
             if (weight != 0)
                 fprintf(out, " (* %.6g = %.6g loss)", weight, weight * value);
+            if (classes != NULL && classes[v][0] != '\0') {
+                fputs(" (", out);
+                ls_put_clean(out, classes[v]);
+                putc(')', out);
+            }
             putc('\n', out);
         }
     }

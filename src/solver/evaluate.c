@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "engine/evaluation.h"
 #include "engine/figures.h"
+#include "engine/sources.h"
 #include "engine/store_views.h"
 #include "solver/data.h"
 #include "solver/events.h"
@@ -77,9 +78,9 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
                       (size_t)(test - trainer->tests), test->pass->cause.text);
     *samples = totals.samples;
     trainer->figures.test_loss = ls_figures_loss(ls_net_graph(test->net), totals.record);
-    status =
-        ls_outputs_set(&trainer->figures.outputs, ls_net_graph(test->net), totals.record, error);
-    return status;
+    const struct ls_class_names names = ls_sources_class_names(test->net);
+    return ls_outputs_set(&trainer->figures.outputs, ls_net_graph(test->net), &names, totals.record,
+                          error);
 }
 
 int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *samples,

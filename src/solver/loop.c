@@ -11,6 +11,7 @@
 
 #include "base/thread.h"
 #include "engine/read.h"
+#include "engine/sources.h"
 #include "solver/audits.h"
 #include "solver/chain.h"
 #include "solver/check.h"
@@ -84,7 +85,8 @@ static int report_update(struct loop *loop)
         return 0;
     event.kind = LOCKSTEP_EVENT_DISPLAY;
     set_rates(trainer, &event, &trainer->display);
-    LS_TRY(ls_outputs_set(&trainer->figures.outputs, ls_net_graph(trainer->train),
+    const struct ls_class_names names = ls_sources_class_names(trainer->train);
+    LS_TRY(ls_outputs_set(&trainer->figures.outputs, ls_net_graph(trainer->train), &names,
                           trainer->figures.totals.record, loop->error));
     event.outputs = trainer->figures.outputs.items;
     event.output_count = trainer->figures.outputs.count;

@@ -215,8 +215,8 @@ static int add_losses(struct ls_close_up *close_up, struct ls_trainer *trainer,
                       struct ls_error *error)
 {
     struct ls_outputs *outputs = &trainer->figures.outputs;
-    LS_TRY(ls_outputs_set(outputs, ls_net_graph(trainer->train), trainer->figures.totals.record,
-                          error));
+    LS_TRY(ls_outputs_set(outputs, ls_net_graph(trainer->train), NULL,
+                          trainer->figures.totals.record, error));
     return add_figures(&close_up->figures, &close_up->figure_count, &close_up->figure_capacity,
                        close_up->update, -1, outputs->items, outputs->count, error);
 }

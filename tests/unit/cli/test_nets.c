@@ -12,7 +12,7 @@ static void test_shapes(void **state)
     (void)state;
     assert_int_equal(RUN("shapes", "--model", "n.prototxt"), 0);
     assert_non_null(strstr(fake.calls, "net(n.prototxt|-|0|-)"));
-    assert_non_null(strstr(out, "Net \"a <net> & more\", TEST, batch 10\n"));
+    assert_non_null(strstr(out, "Net \"a <net> & more\", phase TEST, batch 10\n"));
     assert_non_null(strstr(out, " 10 x 3 x 8 x 8\n"));
     assert_non_null(strstr(out, " label                    10\n"));
     assert_non_null(strstr(out, "weight 20 x 3 x 5 x 5, bias 20\n"));

@@ -67,9 +67,9 @@ static void send_text(struct screen *screen, enum lockstep_event_kind kind, cons
 
 static const double losses[1] = {0.21}, accuracies[1] = {0.98};
 static const double classes[6] = {0.5, 0.25, 1, 0, 0, 0};
-static const struct lockstep_output train_outputs[1] = {{"loss", losses, 1, 1}};
-static const struct lockstep_output test_outputs[2] = {{"accuracy", accuracies, 1, 0},
-                                                       {"loss", losses, 1, 0.5}};
+static const struct lockstep_output train_outputs[1] = {{"loss", losses, 1, 1, NULL}};
+static const struct lockstep_output test_outputs[2] = {{"accuracy", accuracies, 1, 0, NULL},
+                                                       {"loss", losses, 1, 0.5, NULL}};
 
 static void progress(struct screen *screen, int64_t iteration, double seconds)
 {
@@ -140,16 +140,16 @@ static void lines_read_as_caffe_writes_them(void **state)
     expect(&screen, "Iteration 500, Testing on the train data\n"
                     "    Train data output #0: accuracy = 0.98\n"
                     "    Train data output #1: loss = 0.21 (* 0.5 = 0.105 loss)\n");
-    static const struct lockstep_output of_classes[2] = {{"class_iou", classes, 3, 0},
-                                                         {"mean_iou", classes, 1, 0}};
+    static const char *const names[] = {NULL, "cat", ""};
+    static const struct lockstep_output of_classes[2] = {{"class_iou", classes, 3, 0, names},
+                                                         {"mean_iou", classes, 1, 0, NULL}};
     struct lockstep_event by_class = test_event(0);
     by_class.outputs = of_classes;
     send(&screen, by_class);
     expect(&screen, "Iteration 500, Testing net (#0)\n"
-                    "    Test net output #0: class_iou[0] = 0.5\n"
-                    "    Test net output #1: class_iou[1] = 0.25\n"
-                    "    Test net output #2: class_iou[2] = 1\n"
-                    "    Test net output #3: mean_iou = 0.5\n");
+                    "    Test net output #0: class_iou[1] = 0.25 (cat)\n"
+                    "    Test net output #1: class_iou[2] = 1\n"
+                    "    Test net output #2: mean_iou = 0.5\n");
     struct lockstep_event with_loss = test_event(1);
     with_loss.data_loss = 0.105;
     send(&screen, with_loss);
@@ -364,7 +364,7 @@ static void many_figures_are_all_printed(void **state)
 {
     (void)state;
     struct screen screen;
-    static const struct lockstep_output outputs[1] = {{"per class", classes, 6, 0}};
+    static const struct lockstep_output outputs[1] = {{"per class", classes, 6, 0, NULL}};
     struct lockstep_event event = test_event(0);
     event.outputs = outputs;
     event.output_count = 1;
