@@ -34,6 +34,10 @@ LOCKSTEP_API void lockstep_tensorboard_free(struct lockstep_tensorboard *board);
 LOCKSTEP_API int lockstep_tensorboard_flush(struct lockstep_tensorboard *board,
                                             struct lockstep_error *error);
 
+/* The form that numbers have in logs and metrics: whole ones with all digits, of others the
+ * shortest that reads back to the same float. `text` has room for 32 bytes. */
+LOCKSTEP_API void lockstep_number_text(double value, char *text);
+
 /* Prometheus' text format in a file that is replaced as a whole, as node_exporter's textfile
  * collector wants it: where a training is, its loss, speed, memory, and what has gone wrong. */
 struct lockstep_metrics;
@@ -47,6 +51,10 @@ LOCKSTEP_API int lockstep_metrics_event(struct lockstep_metrics *metrics,
 /* Writes the file as it is now. */
 LOCKSTEP_API int lockstep_metrics_flush(struct lockstep_metrics *metrics,
                                         struct lockstep_error *error);
+/* The run has ended, with an exit code: so does lockstep_running. From any thread; what comes after
+ * it changes nothing. */
+LOCKSTEP_API int lockstep_metrics_end(struct lockstep_metrics *metrics, int code,
+                                      struct lockstep_error *error);
 LOCKSTEP_API void lockstep_metrics_free(struct lockstep_metrics *metrics);
 
 #ifdef __cplusplus

@@ -62,6 +62,10 @@ struct lockstep_train_options {
      * result depends on it. */
     int blobs;
     int data_gradients; /* with `blobs`: the first tops of data layers have gradients, too */
+    /* Where lockstep_trainer_run says how the training stands (at most ten seconds old) or ended,
+     * as JSON: docs/jobs.md. "": "status.json" beside the snapshots; NULL: nowhere. A job of
+     * several processes has lockstep_job_options.status_file in its place. */
+    const char *status_file;
 };
 /* Fills in the defaults. */
 LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);

@@ -4,6 +4,7 @@ Each takes the library's events as they are. One that fails says so once, as a R
 training goes on without it. SPDX-License-Identifier: BSD-2-Clause"""
 import contextlib
 import ctypes
+import datetime
 import json
 import math
 import os
@@ -26,10 +27,16 @@ _AUDIT = ("host", "rank", "worker", "core", "micro_batch", "first_sample", "last
 _OFTEN = (c.LOCKSTEP_EVENT_PROGRESS, c.LOCKSTEP_EVENT_HASH)
 
 
+def _short(value: float) -> float:
+    text = ctypes.create_string_buffer(32)
+    library.lockstep_number_text(value, text)
+    return float(text.value)
+
+
 def _plain(value: Any) -> Any:
-    """A member as JSON has it: no NaN, no infinities, no bytes."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+    """A member as JSON has it: no NaN, no infinities, no bytes, no more digits than a float has."""
+    if isinstance(value, float):
+        return _short(value) if math.isfinite(value) else None
     return decode(value) if isinstance(value, bytes) else value
 
 
@@ -63,11 +70,16 @@ def _outputs(event: Any) -> List[Dict[str, Any]]:
     return found
 
 
+def _now() -> str:
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z"
+
+
 def event_line(event: Any, elapsed: float) -> str:
     """An event as `lockstep train --log-json` writes it (docs/report.md)."""
     kind = event.kind
     made: Dict[str, Any] = {"event": c.lockstep_event_kind[kind][len("EVENT_"):].lower(),
-                            "iteration": event.iteration, "elapsed": elapsed}
+                            "iteration": event.iteration, "time": _now(), "elapsed": elapsed}
     if event.text is not None:
         made["text"] = decode(event.text)
     if event.run:

@@ -9,10 +9,10 @@
 #include "api/api.h"
 #include "api/options.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "transport/comm_job.h"
 #include "transport/failure_end.h"
 #include "transport/launch.h"
+#include "transport/status_file.h"
 
 static const double default_timeout = 300;
 
@@ -186,15 +186,11 @@ void ls_job_place_status(struct lockstep_job *job, const char *prefix)
 {
     if (job == NULL || job->has_status_file)
         return;
-    const char *slash = strrchr(prefix, '/');
-    struct ls_text path = {0};
-    if (slash != NULL)
-        ls_text_add_bytes(&path, prefix, (size_t)(slash - prefix) + 1);
-    ls_text_add(&path, "status.json");
+    char *path = ls_status_file_beside(prefix);
     /* Where that cannot be written, no snapshot can: the trainer says so. */
     job->has_status_file =
-        !path.failed && ls_detector_set_status_file(job->comm->detector, path.data, NULL) == 0;
-    ls_text_free(&path);
+        path != NULL && ls_detector_set_status_file(job->comm->detector, path, NULL) == 0;
+    ls_free(path);
 }
 
 /* ---- Being in one ---------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* The public interface: what a training tells, for other programs to show.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/api.h"
+#include "base/text.h"
 #include "observe/metrics.h"
 #include "observe/tensorboard.h"
 
@@ -30,6 +31,11 @@ void lockstep_tensorboard_free(struct lockstep_tensorboard *board)
     ls_tensorboard_free(board);
 }
 
+void lockstep_number_text(double value, char *text)
+{
+    ls_format_number(text, value);
+}
+
 int lockstep_metrics_new(const char *path, struct lockstep_metrics **metrics,
                          struct lockstep_error *error)
 {
@@ -48,6 +54,11 @@ int lockstep_metrics_event(struct lockstep_metrics *metrics, const struct lockst
 int lockstep_metrics_flush(struct lockstep_metrics *metrics, struct lockstep_error *error)
 {
     return ls_metrics_flush(metrics, ls_api_error(error));
+}
+
+int lockstep_metrics_end(struct lockstep_metrics *metrics, int code, struct lockstep_error *error)
+{
+    return ls_metrics_end(metrics, code, ls_api_error(error));
 }
 
 void lockstep_metrics_free(struct lockstep_metrics *metrics)

@@ -42,6 +42,7 @@ static _Atomic bool must_be_named;
 static const char disk_hint[] = "free some space, or write somewhere else";
 
 struct ls_atomic_file {
+    bool hasty;      /* what is written need not be on the disk */
     FILE *stream;    /* NULL once closed */
     char *path;      /* where the bytes are wanted */
     char *temporary; /* where they are; NULL without a name, and once renamed or removed */
@@ -332,7 +333,7 @@ static int put_in_place(struct ls_atomic_file *file, struct ls_error *error)
                        "cannot write: an earlier write failed");
     if (fflush(file->stream) != 0)
         return fail_write(file, "cannot write", error);
-    if (fsync(fileno(file->stream)) != 0)
+    if (!file->hasty && fsync(fileno(file->stream)) != 0)
         return fail_write(file, "cannot sync", error);
     if (file->temporary == NULL && give_name(file) != 0)
         return fail_write(file, "cannot name the new file", error);
@@ -352,7 +353,7 @@ int ls_atomic_commit(struct ls_atomic_file *file, struct ls_error *error)
     int status = put_in_place(file, error);
     /* The file is whole and in its place, so this is no failure to write it: at worst a machine
      * that loses its power now finds the old file again. */
-    if (status == 0)
+    if (status == 0 && !file->hasty)
         (void)sync_folder(file->path);
     ls_atomic_abandon(file);
     return status;
@@ -405,13 +406,25 @@ int ls_file_check_prefix(const char *prefix, struct ls_error *error)
     return too_long ? fail_create(error, prefix) : 0;
 }
 
-int ls_atomic_replace(const char *path, const void *bytes, size_t size, struct ls_error *error)
+static int replace(const char *path, const void *bytes, size_t size, bool hasty,
+                   struct ls_error *error)
 {
     struct ls_atomic_file *file;
     LS_TRY(ls_atomic_open(path, &file, error));
+    file->hasty = hasty;
     int status = ls_atomic_write(file, bytes, size, error);
     if (status == 0)
         return ls_atomic_commit(file, error);
     ls_atomic_abandon(file);
     return status;
+}
+
+int ls_atomic_replace(const char *path, const void *bytes, size_t size, struct ls_error *error)
+{
+    return replace(path, bytes, size, false, error);
+}
+
+int ls_atomic_refresh(const char *path, const void *bytes, size_t size, struct ls_error *error)
+{
+    return replace(path, bytes, size, true, error);
 }

@@ -24,6 +24,9 @@ void ls_atomic_abandon(struct ls_atomic_file *file);                       /* fr
 /* All of that, for a file whose bytes lie in one place. */
 int ls_atomic_replace(const char *path, const void *bytes, size_t size, struct ls_error *error);
 
+/* The same for a file that is replaced again soon: nothing waits for the disk. */
+int ls_atomic_refresh(const char *path, const void *bytes, size_t size, struct ls_error *error);
+
 /* Fails early when files beginning with `prefix` cannot be created and named (missing directory, no
  * right to write); leaves nothing behind. */
 int ls_file_check_prefix(const char *prefix, struct ls_error *error);

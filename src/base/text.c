@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/text.h"
 
+#include <float.h>
 #include <locale.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,6 +14,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 
 /* Room for `more` bytes and a NUL; false (and `failed`) when there is none to be had. */
 static bool reserve(struct ls_text *text, size_t more)
@@ -97,8 +100,10 @@ void ls_text_add_json(struct ls_text *text, const char *string)
     ls_text_add(text, "\"");
     for (const char *p = string; *p != '\0';) {
         size_t plain = 0;
-        while ((unsigned char)p[plain] >= 0x20 && p[plain] != '"' && p[plain] != '\\')
-            plain++;
+        for (size_t step = 1; step > 0; plain += step)
+            step = (unsigned char)p[plain] >= 0x20 && p[plain] != '"' && p[plain] != '\\'
+                       ? ls_utf8_length(p + plain, LS_UTF8_LONGEST)
+                       : 0;
         ls_text_add_bytes(text, p, plain);
         p += plain;
         if (plain > 0)
@@ -107,6 +112,8 @@ void ls_text_add_json(struct ls_text *text, const char *string)
             ls_text_add(text, "\\n");
         else if ((unsigned char)*p < 0x20)
             ls_text_format(text, "\\u%04x", (unsigned)*p);
+        else if ((unsigned char)*p >= 0x80)
+            ls_text_add(text, "\\ufffd"); /* no UTF-8 */
         else
             ls_text_add_bytes(text, (const char[]){'\\', *p}, 2);
         p++;
@@ -168,6 +175,24 @@ void ls_format_double(char out[32], double value)
         snprintf(out, 32, "%.*g", digits, value);
         double back = strtod(out, NULL);
         if (memcmp(&back, &value, sizeof back) == 0)
+            break;
+    }
+    leave_c_locale(previous);
+}
+
+void ls_format_number(char out[32], double value)
+{
+    const double size = fabs(value);
+    const bool narrow = size >= (double)FLT_MIN && size <= (double)FLT_MAX;
+    if (format_special(out, value))
+        return;
+    locale_t previous = enter_c_locale();
+    const bool whole = size < 0x1p53 && value == trunc(value);
+    snprintf(out, 32, "%.0f", value);
+    for (int digits = 1; digits <= 17 && !whole; digits++) {
+        snprintf(out, 32, "%.*g", digits, value);
+        const double back = strtod(out, NULL);
+        if (back == value || (narrow && (float)back == (float)value))
             break;
     }
     leave_c_locale(previous);

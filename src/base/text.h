@@ -21,6 +21,9 @@ void ls_text_format(struct ls_text *text, const char *format, ...)
 void ls_text_add_json(struct ls_text *text, const char *string);
 void ls_text_free(struct ls_text *text);
 
+/* A number for people and other programs: what is whole has all its digits, of others the shortest
+ * decimal form that reads back to the same float (of one beyond floats, to the same number). */
+void ls_format_number(char out[32], double value);
 /* The shortest decimal form that reads back to the same number ("0.1", "1e-05", "inf"). */
 void ls_format_float(char out[32], float value);
 void ls_format_double(char out[32], double value);

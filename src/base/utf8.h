@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-enum { LS_CODE_POINTS = 0x110000 };
+enum { LS_CODE_POINTS = 0x110000, LS_UTF8_LONGEST = 4 /* bytes of a character */ };
 
 /* The character that some bytes begin with, of which there are `left`, at least one: its code
  * point and how many bytes it has. -1: they begin with none (a byte that begins no character, one

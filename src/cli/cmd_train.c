@@ -43,6 +43,7 @@ struct session {
     struct lockstep_job *job; /* NULL: this process is alone */
     int ranks;
     bool speaks;                  /* rank 0, or alone */
+    char *status_file;            /* NULL: beside the snapshots */
     bool told;                    /* that it is going to stop */
     struct ls_cli_live_page page; /* folder NULL: there is none */
     long old_log; /* bytes of an earlier run in the log, which go when the training begins */
@@ -93,12 +94,12 @@ static enum lockstep_request on_poll(void *user)
     return request;
 }
 
-/* The job is about to be ended because of one rank; this one says so. */
+/* The job is about to be ended because of one rank; this one says so. Any thread. */
 static void on_failure(void *user, int status, const char *text)
 {
-    (void)user;
-    (void)status;
+    struct session *session = user;
     ls_cli_put_lines(text);
+    ls_cli_observers_end(&session->observers, status);
 }
 
 static void define_page(const struct values *values, struct session *session,
@@ -130,6 +131,7 @@ static int train(const struct values *values, struct session *session, struct lo
         values->statistics || values->report != NULL || values->tensorboard != NULL;
     options.trace = values->trace;
     options.trace_limit = values->trace_limit;
+    options.status_file = session->status_file != NULL ? session->status_file : "";
     options.overwrite = values->overwrite;
     options.snapshot_required = values->required;
     options.allow_other_numerics = values->allow_other_numerics;
@@ -264,14 +266,14 @@ static int open_job(const struct values *values, struct session *session,
                     struct lockstep_error *error)
 {
     struct lockstep_job_options options;
-    char *status_file = status_beside_log(values->log);
+    session->status_file = status_beside_log(values->log);
     lockstep_job_options_init(&options);
     options.timeout = (double)values->timeout;
     options.dynamic_balance = values->balance != NULL && strcmp(values->balance, "dynamic") == 0;
-    options.status_file = status_file;
+    options.status_file = session->status_file;
     options.failed = on_failure;
+    options.user = session;
     int status = lockstep_job_open(&options, &session->job, error);
-    free(status_file);
     session->ranks = lockstep_job_size(session->job);
     session->speaks = lockstep_job_rank(session->job) == 0;
     return status;
@@ -362,6 +364,7 @@ static int run(const void *data)
         ls_cli_forget_job();
         status = lockstep_job_close(session.job, status, error);
     }
+    free(session.status_file);
     lockstep_error_free(error);
     return status;
 }

@@ -183,7 +183,7 @@ void ls_cli_live_page_event(struct ls_cli_live_page *page, const struct lockstep
         page->failed = true;
         return;
     }
-    ls_log_event(out, event, ls_monitor_clock() - page->begun);
+    ls_log_event(out, event, ls_monitor_time(), ls_monitor_clock() - page->begun);
     if (fclose(out) == 0)
         take_line(page, line, length);
     free(line);

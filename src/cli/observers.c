@@ -35,10 +35,18 @@ int ls_cli_observe(struct ls_cli_observers *observers, const struct lockstep_eve
     return 1;
 }
 
+void ls_cli_observers_end(struct ls_cli_observers *observers, int status)
+{
+    if (observers->published != NULL)
+        observers->status = lockstep_metrics_end(observers->published, status, observers->error);
+}
+
 int ls_cli_observers_close(struct ls_cli_observers *observers, int status)
 {
     if (observers->board != NULL && observers->status == 0)
         observers->status = lockstep_tensorboard_flush(observers->board, observers->error);
+    if (observers->status == 0)
+        ls_cli_observers_end(observers, status);
     if (observers->status != 0 && status == 0) {
         ls_cli_report(observers->status, observers->error);
         status = observers->status;

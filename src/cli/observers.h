@@ -22,6 +22,8 @@ int ls_cli_observers_open(struct ls_cli_observers *observers);
 /* Whether this event is the first that could not be written; `text` (of `size` bytes) gets why. */
 int ls_cli_observe(struct ls_cli_observers *observers, const struct lockstep_event *event,
                    char *text, size_t size);
+/* The run ends with this code: metrics say so. From any thread. */
+void ls_cli_observers_end(struct ls_cli_observers *observers, int status);
 /* Returns `status`, or where that is 0 what has failed, which it says. */
 int ls_cli_observers_close(struct ls_cli_observers *observers, int status);
 

@@ -5,5 +5,7 @@
 
 /* Seconds of a clock that only goes forward. */
 double ls_monitor_clock(void);
+/* Seconds since 1970. */
+double ls_monitor_time(void);
 
 #endif

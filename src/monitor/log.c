@@ -3,6 +3,8 @@
 #include "monitor/log.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <time.h>
 
 #include "monitor/json.h"
 
@@ -142,7 +144,19 @@ static void put_statistics(struct ls_json_writer *json,
     ls_json_number(json, "update_norm", statistics->update_norm);
 }
 
-void ls_log_event(FILE *log, const struct lockstep_event *event, double elapsed)
+/* In UTC, with thousandths (RFC 3339). */
+static void put_time(struct ls_json_writer *json, double time)
+{
+    char text[40], whole[32];
+    const double seconds = floor(time);
+    struct tm parts;
+    strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S",
+             gmtime_r(&(time_t){(time_t)seconds}, &parts));
+    snprintf(text, sizeof text, "%s.%03dZ", whole, (int)(1000 * (time - seconds)));
+    ls_json_string(json, "time", text);
+}
+
+void ls_log_event(FILE *log, const struct lockstep_event *event, double time, double elapsed)
 {
     struct ls_json_writer json = {log, false};
     bool training = event->kind == LOCKSTEP_EVENT_PROGRESS || event->kind == LOCKSTEP_EVENT_DISPLAY;
@@ -150,6 +164,7 @@ void ls_log_event(FILE *log, const struct lockstep_event *event, double elapsed)
     ls_json_open(&json, NULL, '{');
     ls_json_string(&json, "event", names[event->kind]);
     ls_json_integer(&json, "iteration", event->iteration);
+    put_time(&json, time);
     ls_json_number(&json, "elapsed", elapsed);
     if (event->text != NULL)
         ls_json_string(&json, "text", event->text);

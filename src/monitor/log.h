@@ -7,8 +7,10 @@
 
 #include "lockstep/lockstep.h"
 
-/* Writes the event and a newline; `elapsed` is the time in seconds since the run began.
- *     {"event": "progress", "iteration": 7, "elapsed": 1.25, "loss": 2.301, ...} */
-void ls_log_event(FILE *log, const struct lockstep_event *event, double elapsed);
+/* Writes the event and a newline; `elapsed` is the time in seconds since the run began, `time` that
+ * since 1970.
+ *     {"event": "progress", "iteration": 7, "time": "2026-01-31T12:00:00.250Z", "elapsed": 1.25,
+ *      "loss": 2.301, ...} */
+void ls_log_event(FILE *log, const struct lockstep_event *event, double time, double elapsed);
 
 #endif

@@ -26,6 +26,7 @@ void ls_monitor_init(struct ls_monitor *monitor, FILE *out, FILE *log, double (*
                                    .verbose = ls_verbose(),
                                    .line = {.out = out}};
     monitor->clock = clock != NULL ? clock : ls_monitor_clock;
+    monitor->time = ls_monitor_time;
     monitor->begun = monitor->clock();
     monitor->line_time = monitor->window_time = monitor->begun;
 }
@@ -341,7 +342,7 @@ static void remember(struct ls_monitor *monitor, const struct lockstep_event *ev
 static void log_event(struct ls_monitor *monitor, const struct lockstep_event *event)
 {
     double now = monitor->clock();
-    ls_log_event(monitor->log, event, now - monitor->begun);
+    ls_log_event(monitor->log, event, monitor->time(), now - monitor->begun);
     bool often = event->kind == LOCKSTEP_EVENT_PROGRESS || event->kind == LOCKSTEP_EVENT_HASH;
     if (!often || now - monitor->log_flushed >= 1) {
         fflush(monitor->log);

@@ -34,6 +34,7 @@ struct ls_monitor {
     bool verbose;          /* details, too */
     int width;             /* of the terminal; 0: ask it each time */
     double (*clock)(void); /* seconds, going forward */
+    double (*time)(void);  /* seconds since 1970 */
 
     char last_snapshot[4096]; /* the last file that was announced; "" before */
     int64_t iteration;        /* updates done, as of the last event */

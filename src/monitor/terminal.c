@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "monitor/terminal.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -121,17 +122,37 @@ enum ls_colours ls_terminal_colours(FILE *stream)
     return all ? LS_COLOURS_ALL : LS_COLOURS_256;
 }
 
+int ls_character_bytes(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    int length = *p < 0x80 ? 1 : *p < 0xc0 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf8 ? 4 : 0;
+    if (length < 2)
+        return length;
+    uint32_t code = *p & (0x7fu >> length);
+    for (int i = 1; i < length; i++) {
+        if ((p[i] & 0xc0) != 0x80) /* the end of the text is none, too */
+            return 0;
+        code = code << 6 | (p[i] & 0x3f);
+    }
+    bool valid = code >= least[length] && code < 0x110000 && (code < 0xd800 || code > 0xdfff);
+    return valid ? length : 0;
+}
+
+/* Control characters and what is no UTF-8 become question marks. U+0080 to U+009F are control
+ * characters, too. */
 static void put(FILE *stream, const char *text, size_t size)
 {
-    const unsigned char *p = (const unsigned char *)text, *end = p + size;
-    for (; p < end; p++) {
-        bool control = *p < 0x20 || *p == 0x7f;
-        /* U+0080 to U+009F are control characters, too: C2 80 to C2 9F in UTF-8. */
-        if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) {
-            control = true;
-            p++;
-        }
-        putc(control ? '?' : *p, stream);
+    for (const char *p = text, *end = text + size; p < end;) {
+        const unsigned char first = (unsigned char)*p,
+                            second = first != 0 ? (unsigned char)p[1] : 0;
+        const int length = ls_character_bytes(p);
+        const bool control = first < 0x20 || first == 0x7f || (first == 0xc2 && second < 0xa0);
+        if (control || length == 0 || length > end - p)
+            putc('?', stream);
+        else
+            fwrite(p, 1, (size_t)length, stream);
+        p += length > 0 ? length : 1;
     }
 }
 

@@ -39,7 +39,11 @@ enum ls_colours ls_terminal_colours(FILE *stream);
  * their colours. */
 void ls_put_marked(FILE *stream, const char *text, enum ls_colours colours);
 
-/* Writes text from outside: control characters, which a terminal would obey, become '?'. */
+/* Bytes of the character of UTF-8 that a text begins with; 0 if it is none (RFC 3629: no overlong
+ * forms, no halves of UTF-16, nothing above U+10FFFF). */
+int ls_character_bytes(const char *text);
+/* Writes text from outside: control characters, which a terminal would obey, and what is no UTF-8
+ * become '?'. */
 void ls_put_clean(FILE *stream, const char *text);
 /* As ls_put_clean, for a terminal of `width` columns with the cursor in `column`: a line that is
  * longer goes on, indented, behind a space. What has no space is left to the terminal. */

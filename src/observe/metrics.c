@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +17,7 @@
 #include "base/atomic_file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 static const double rest = 5; /* seconds between two files */
 
@@ -28,13 +30,14 @@ struct tested {
 enum { TESTED_MAX = 64 };
 
 struct lockstep_metrics {
+    pthread_mutex_t lock; /* a failure of another rank ends the run from another thread */
     char *path;
     double (*clock)(void);
     double written; /* when the file was; 0: not yet */
-    bool running, known;
+    bool running, known, over;
     int64_t iteration, iteration_end, skipped, audits, warnings, first;
     int ranks, workers;
-    double loss, rate, speed, epoch, begun, snapshot; /* NaN: not known */
+    double loss, rate, speed, epoch, begun, ended, code, snapshot; /* NaN: not known */
     uint64_t forecast;
     struct tested tested[TESTED_MAX];
 };
@@ -55,6 +58,8 @@ int ls_metrics_new(const char *path, double (*clock)(void), struct lockstep_metr
     metrics->path = ls_copy_string(path);
     metrics->clock = clock != NULL ? clock : system_clock;
     metrics->loss = metrics->rate = metrics->speed = metrics->snapshot = (double)NAN;
+    metrics->ended = metrics->code = (double)NAN;
+    pthread_mutex_init(&metrics->lock, NULL);
     int status =
         metrics->path == NULL ? ls_fail_memory(error, "metrics") : ls_metrics_flush(metrics, error);
     if (status != 0) {
@@ -68,6 +73,7 @@ void ls_metrics_free(struct lockstep_metrics *metrics)
 {
     if (metrics == NULL)
         return;
+    pthread_mutex_destroy(&metrics->lock);
     ls_free(metrics->path);
     ls_free(metrics);
 }
@@ -83,7 +89,7 @@ static void add_value(struct ls_text *text, double value)
 {
     char digits[32];
     if (isfinite(value))
-        ls_format_double(digits, value);
+        ls_format_number(digits, value);
     else
         snprintf(digits, sizeof digits, "%s", isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
     ls_text_format(text, "%s\n", digits);
@@ -97,6 +103,15 @@ static void add(struct ls_text *text, const char *name, const char *type, const 
     add_head(text, name, type, help);
     ls_text_format(text, "lockstep_%s ", name);
     add_value(text, value);
+}
+
+/* A moment, in seconds since 1970 and thousandths. */
+static void add_moment(struct ls_text *text, const char *name, const char *help, double value)
+{
+    if (isnan(value))
+        return;
+    add_head(text, name, "gauge", help);
+    ls_text_format(text, "lockstep_%s %.3f\n", name, value);
 }
 
 /* The value of a label: a backslash, a quote and the end of a line are escaped. */
@@ -148,15 +163,17 @@ static void add_run(struct ls_text *text, const struct lockstep_metrics *metrics
     add(text, "samples_per_second", "gauge", "Samples trained on in a second.", metrics->speed);
     add(text, "ranks", "gauge", "Processes of the job.", metrics->ranks);
     add(text, "workers", "gauge", "Workers of all ranks.", metrics->workers);
-    add(text, "start_time_seconds", "gauge", "When this run began, since 1970.", metrics->begun);
+    add_moment(text, "start_time_seconds", "When this run began, since 1970.", metrics->begun);
+    add_moment(text, "end_time_seconds", "When this run ended, since 1970.", metrics->ended);
+    add(text, "exit_code", "gauge", "What this run ended with.", metrics->code);
     add(text, "memory_forecast_bytes", "gauge", "Memory that a rank is expected to take.",
         (double)metrics->forecast);
-    add(text, "last_snapshot_time_seconds", "gauge", "When the last snapshot was written.",
-        metrics->snapshot);
+    add_moment(text, "last_snapshot_time_seconds", "When the last snapshot was written.",
+               metrics->snapshot);
     add_tested(text, metrics);
 }
 
-int ls_metrics_flush(struct lockstep_metrics *metrics, struct ls_error *error)
+static int write_file(struct lockstep_metrics *metrics, struct ls_error *error)
 {
     struct ls_text text = {0};
     add(&text, "running", "gauge", "1 while the training goes on.", metrics->running ? 1 : 0);
@@ -169,9 +186,32 @@ int ls_metrics_flush(struct lockstep_metrics *metrics, struct ls_error *error)
         (double)metrics->audits);
     add(&text, "warnings_total", "counter", "Warnings of this run.", (double)metrics->warnings);
     int status = text.failed ? ls_fail_memory(error, "metrics")
-                             : ls_atomic_replace(metrics->path, text.data, text.length, error);
+                             : ls_atomic_refresh(metrics->path, text.data, text.length, error);
     ls_text_free(&text);
     metrics->written = metrics->clock();
+    return status;
+}
+
+int ls_metrics_flush(struct lockstep_metrics *metrics, struct ls_error *error)
+{
+    pthread_mutex_lock(&metrics->lock);
+    int status = write_file(metrics, error);
+    pthread_mutex_unlock(&metrics->lock);
+    return status;
+}
+
+int ls_metrics_end(struct lockstep_metrics *metrics, int code, struct ls_error *error)
+{
+    int status = 0;
+    pthread_mutex_lock(&metrics->lock);
+    if (!metrics->over) {
+        metrics->over = true;
+        metrics->running = false;
+        metrics->ended = metrics->clock();
+        metrics->code = code;
+        status = write_file(metrics, error);
+    }
+    pthread_mutex_unlock(&metrics->lock);
     return status;
 }
 
@@ -184,6 +224,26 @@ static void take_run(struct lockstep_metrics *metrics, const struct lockstep_run
     metrics->workers = run->workers;
     metrics->forecast = run->memory;
     metrics->begun = metrics->clock();
+    metrics->ended = (double)NAN;
+}
+
+/* As much of a name as there is room for. What is no UTF-8 becomes the replacement character: a
+ * reader would refuse the whole file. */
+static void copy_name(char *out, size_t room, const char *name)
+{
+    static const char replacement[] = "\xef\xbf\xbd";
+    size_t at = 0;
+    while (*name != '\0') {
+        size_t length = ls_utf8_length(name, strlen(name));
+        const char *from = length > 0 ? name : replacement;
+        size_t bytes = length > 0 ? length : sizeof replacement - 1;
+        if (at + bytes >= room)
+            break;
+        memcpy(out + at, from, bytes);
+        at += bytes;
+        name += length > 0 ? length : 1;
+    }
+    out[at] = '\0';
 }
 
 static void take_test(struct lockstep_metrics *metrics, const struct lockstep_event *event)
@@ -194,13 +254,13 @@ static void take_test(struct lockstep_metrics *metrics, const struct lockstep_ev
         if (output->count != 1)
             continue;
         char name[sizeof at->name];
-        snprintf(name, sizeof name, "%s", output->name);
+        copy_name(name, sizeof name, output->name);
         while (at < end && at->name[0] != '\0' &&
                (at->net != event->test_net || strcmp(at->name, name) != 0))
             at++;
         if (at == end)
             return;
-        memcpy(at->name, name, sizeof name);
+        memcpy(at->name, name, strlen(name) + 1);
         at->net = event->test_net;
         at->value = output->values[0];
     }
@@ -228,6 +288,7 @@ static void take_event(struct lockstep_metrics *metrics, const struct lockstep_e
     if (event->kind == LOCKSTEP_EVENT_END) {
         metrics->skipped += event->skipped;
         metrics->running = false;
+        metrics->ended = metrics->clock();
     }
     metrics->audits += event->kind == LOCKSTEP_EVENT_AUDIT;
     metrics->warnings += event->kind == LOCKSTEP_EVENT_WARNING;
@@ -236,9 +297,14 @@ static void take_event(struct lockstep_metrics *metrics, const struct lockstep_e
 int ls_metrics_event(struct lockstep_metrics *metrics, const struct lockstep_event *event,
                      struct ls_error *error)
 {
-    take_event(metrics, event);
-    double passed = metrics->clock() - metrics->written;
-    if (event->kind != LOCKSTEP_EVENT_END && passed >= 0 && passed < rest)
-        return 0;
-    return ls_metrics_flush(metrics, error);
+    int status = 0;
+    pthread_mutex_lock(&metrics->lock);
+    if (!metrics->over) {
+        take_event(metrics, event);
+        double passed = metrics->clock() - metrics->written;
+        if (event->kind == LOCKSTEP_EVENT_END || passed < 0 || passed >= rest)
+            status = write_file(metrics, error);
+    }
+    pthread_mutex_unlock(&metrics->lock);
+    return status;
 }

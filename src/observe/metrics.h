@@ -12,6 +12,7 @@ int ls_metrics_new(const char *path, double (*clock)(void), struct lockstep_metr
 int ls_metrics_event(struct lockstep_metrics *metrics, const struct lockstep_event *event,
                      struct ls_error *error);
 int ls_metrics_flush(struct lockstep_metrics *metrics, struct ls_error *error);
+int ls_metrics_end(struct lockstep_metrics *metrics, int code, struct ls_error *error);
 void ls_metrics_free(struct lockstep_metrics *metrics);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "transport/comm.h"
 
@@ -22,11 +23,13 @@ void ls_events_send(struct ls_trainer *trainer, struct lockstep_event *event)
 void ls_events_say(struct ls_trainer *trainer, enum lockstep_event_kind kind, const char *format,
                    ...)
 {
-    char text[1024];
+    char text[sizeof trainer->last_warning];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    if (kind == LOCKSTEP_EVENT_WARNING)
+        memcpy(trainer->last_warning, text, sizeof text);
     struct lockstep_event event = {.kind = kind, .text = text};
     ls_events_send(trainer, &event);
 }

@@ -21,6 +21,7 @@
 #include "solver/outputs.h"
 #include "solver/ranks.h"
 #include "solver/report.h"
+#include "solver/heartbeat.h"
 #include "solver/requests.h"
 #include "solver/skipped.h"
 #include "solver/snapshots.h"
@@ -318,6 +319,7 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
         ls_snapshots_release(trainer->snapshots);
         return status;
     }
+    ls_heartbeat_begin(trainer);
     trainer->progress.time = trainer->display.time = ls_clock();
     trainer->progress.samples = trainer->display.samples = trainer->samples;
     ls_thread_pool_enter(trainer->engine->pool);
@@ -331,5 +333,7 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
         ls_name_good_snapshots(trainer, error);
     ls_snapshots_release(trainer->snapshots);
     ls_thread_pool_leave(trainer->engine->pool);
-    return ls_trainer_trace_write(trainer, status, error);
+    status = ls_trainer_trace_write(trainer, status, error);
+    ls_heartbeat_end(trainer, status, error);
+    return status;
 }

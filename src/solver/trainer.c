@@ -1,5 +1,6 @@
 /* Making and freeing trainers; one update. See solver/trainer.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/heartbeat.h"
 #include "solver/trainer.h"
 
 #include <stdio.h>
@@ -89,6 +90,7 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
             : ls_copy_string(trainer->solver->snapshot_prefix);
     if (trainer->prefix == NULL)
         return ls_fail_memory(error, "a trainer");
+    LS_TRY(ls_heartbeat_place(trainer, options->status_file, error));
     LS_TRY(ls_engine_create(trainer->device, trainer->comm, trainer->workers, &trainer->engine,
                             error));
     trainer->engine->audited_part = trainer->audited_part;
@@ -197,6 +199,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_free(trainer->figures.losses);
     ls_free(trainer->answers);
     ls_free(trainer->prefix);
+    ls_free(trainer->status_file);
     ls_free(trainer->cards);
     ls_free(trainer->course);
     ls_free(trainer->numerics.environment);

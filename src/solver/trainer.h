@@ -121,9 +121,12 @@ struct ls_trainer {
     struct lockstep_callbacks callbacks;
     char *prefix; /* of snapshots */
     const struct ls_device *device;
-    struct ls_comm *comm;  /* the ranks of the job, the caller's or `alone` */
-    struct ls_comm *alone; /* of a process by itself; else NULL */
-    int *cards;            /* by rank, where the ranks are threads with cards; else NULL */
+    struct ls_comm *comm;    /* the ranks of the job, the caller's or `alone` */
+    char *status_file;       /* NULL: there is none, or the job has it */
+    double beaten;           /* when that was written (ls_clock) */
+    char last_warning[1024]; /* "": there was none */
+    struct ls_comm *alone;   /* of a process by itself; else NULL */
+    int *cards;              /* by rank, where the ranks are threads with cards; else NULL */
     struct ls_numerics numerics;
     int workers;
     int64_t micro_batch;              /* as the nets are asked for; 0: the rule */

@@ -394,6 +394,7 @@ static void detector_do_turn(struct ls_detector *detector, bool at_once)
         ls_detector_look(detector, now);
     }
     detector_heartbeat(detector, now);
+    ls_detector_tell_running(detector, now);
     ls_detector_carry_out(detector, now);
 }
 

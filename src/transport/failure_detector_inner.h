@@ -124,7 +124,7 @@ struct ls_detector {
     bool leads; /* reports the silence of rank 0: no other rank of this machine is before it */
     bool begun;
     double last_turn, next_hearing, next_heartbeat, next_answer, next_look, hurried_until,
-        blind_until;
+        blind_until, next_status;
     struct ls_failure_report report;
     char decision[LS_DETECTOR_TEXT];
     bool leaving; /* this rank has done its work */
@@ -169,6 +169,8 @@ void ls_detector_report(struct ls_detector *detector, enum ls_reason reason, int
                         double due, const char *text);
 void ls_detector_receive_word(struct ls_detector *detector, int from, const struct ls_word *word,
                               double now);
+/* Now and then: status.json says where a job is. */
+void ls_detector_tell_running(struct ls_detector *detector, double now);
 /* Reports what is due. */
 void ls_detector_carry_out(struct ls_detector *detector, double now);
 /* Without `lock`, with `known`: reports a failure and ends this process, with no call of the

@@ -17,6 +17,20 @@ static const double wondering = 3;    /* for a reason to be found where a rank h
 
 /* ---- status.json ----------------------------------------------------------------------------- */
 
+/* The state of a job that goes on. */
+static int detector_write_running(const struct ls_detector *detector, struct ls_error *error)
+{
+    const struct ls_doing own = ls_detector_doing(detector);
+    const struct ls_job_state state = {.running = true,
+                                       .ranks = detector->transport->size,
+                                       .iteration = own.iteration > 0 ? own.iteration : 0,
+                                       .host = detector->transport->host,
+                                       .wrong = detector->found_count,
+                                       .last_wrong = detector->found,
+                                       .warning = detector->warning};
+    return ls_status_file_write(detector->status_file, &state, error);
+}
+
 int ls_detector_set_status_file(struct ls_detector *detector, const char *path,
                                 struct ls_error *error)
 {
@@ -29,11 +43,17 @@ int ls_detector_set_status_file(struct ls_detector *detector, const char *path,
     detector->status_file = copy;
     pthread_mutex_unlock(&detector->known);
     pthread_mutex_unlock(&detector->lock);
-    if (detector->transport->rank != 0 || path == NULL)
-        return 0;
-    struct ls_job_state state = {
-        .running = true, .ranks = detector->transport->size, .host = detector->transport->host};
-    return ls_status_file_write(path, &state, error);
+    return detector->transport->rank == 0 && path != NULL ? detector_write_running(detector, error)
+                                                          : 0;
+}
+
+void ls_detector_tell_running(struct ls_detector *detector, double now)
+{
+    if (now < detector->next_status)
+        return;
+    detector->next_status = now + LS_STATUS_INTERVAL;
+    if (detector->transport->rank == 0 && detector->status_file != NULL)
+        (void)detector_write_running(detector, NULL);
 }
 
 void ls_detector_found(struct ls_detector *detector, const char *text)
@@ -45,15 +65,8 @@ void ls_detector_found(struct ls_detector *detector, const char *text)
     snprintf(detector->found, sizeof detector->found, "%s", text);
     detector->found_count++;
     pthread_mutex_unlock(&detector->known);
-    struct ls_job_state state = {.running = true,
-                                 .ranks = detector->transport->size,
-                                 .iteration = atomic_load(&detector->iteration),
-                                 .host = detector->transport->host,
-                                 .wrong = detector->found_count,
-                                 .last_wrong = detector->found,
-                                 .warning = detector->warning};
     if (detector->transport->rank == 0 && detector->status_file != NULL)
-        (void)ls_status_file_write(detector->status_file, &state, NULL);
+        (void)detector_write_running(detector, NULL);
     pthread_mutex_unlock(&detector->lock);
 }
 
@@ -88,17 +101,9 @@ void ls_detector_warn(struct ls_detector *detector, const char *text)
     pthread_mutex_lock(&detector->known);
     snprintf(detector->warning, sizeof detector->warning, "%s", text);
     pthread_mutex_unlock(&detector->known);
-    struct ls_doing own = ls_detector_doing(detector);
-    struct ls_job_state state = {.running = true,
-                                 .ranks = detector->transport->size,
-                                 .iteration = own.iteration > 0 ? own.iteration : 0,
-                                 .host = detector->transport->host,
-                                 .wrong = detector->found_count,
-                                 .last_wrong = detector->found,
-                                 .warning = detector->warning};
     if (detector->transport->rank == 0 && detector->status_file != NULL &&
         !atomic_load_explicit(&detector->ended, memory_order_relaxed))
-        (void)ls_status_file_write(detector->status_file, &state, NULL);
+        (void)detector_write_running(detector, NULL);
     pthread_mutex_unlock(&detector->lock);
 }
 

@@ -2,9 +2,11 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/status_file.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "base/atomic_file.h"
+#include "base/memory.h"
 #include "base/text.h"
 
 static void status_file_put_string(struct ls_text *text, const char *key, const char *value)
@@ -23,6 +25,19 @@ static const char *status_file_word_for(const struct ls_job_state *state)
     if (state->running)
         return "running";
     return state->code == 0 ? "finished" : state->code == LOCKSTEP_STOPPED ? "stopped" : "failed";
+}
+
+char *ls_status_file_beside(const char *prefix)
+{
+    static const char name[] = "status.json";
+    const char *slash = strrchr(prefix, '/');
+    size_t folder = slash != NULL ? (size_t)(slash - prefix) + 1 : 0;
+    char *path = ls_alloc(folder + sizeof name, 1);
+    if (path != NULL) {
+        memcpy(path, prefix, folder);
+        memcpy(path + folder, name, sizeof name);
+    }
+    return path;
 }
 
 int ls_status_file_write(const char *path, const struct ls_job_state *state, struct ls_error *error)
@@ -49,8 +64,10 @@ int ls_status_file_write(const char *path, const struct ls_job_state *state, str
     }
     status_file_put_string(&text, "warning", state->warning);
     ls_text_format(&text, "\"ranks\": %d, \"time\": \"%s\"}\n", state->ranks, now);
+    int (*write)(const char *, const void *, size_t, struct ls_error *) =
+        state->running ? ls_atomic_refresh : ls_atomic_replace;
     int status = text.failed ? ls_fail_memory(error, "status.json")
-                             : ls_atomic_replace(path, text.data, text.length, error);
+                             : write(path, text.data, text.length, error);
     ls_text_free(&text);
     return status;
 }

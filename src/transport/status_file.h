@@ -1,4 +1,4 @@
-/* status.json: how a job stands or ended, for scripts that start it again or look after it.
+/* status.json: how a training stands or ended, for scripts that start it again or look after it.
  *
  *   {"status": "failed", "code": 9, "rank": 2, "host": "node7", "iteration": 410, "layer": "conv2",
  *    "message": "rank 2 (node7) died: ...", "warning": null, "ranks": 8,
@@ -18,6 +18,8 @@
 
 #include "base/error.h"
 
+enum { LS_STATUS_INTERVAL = 5 /* seconds at most between two files while a training runs */ };
+
 struct ls_job_state {
     bool running;
     int code; /* enum lockstep_status */
@@ -28,6 +30,10 @@ struct ls_job_state {
     const char *last_wrong;             /* where there are some */
     const char *warning;                /* the last one; NULL or "": there was none */
 };
+
+/* "status.json" in the folder of snapshots with this prefix, owned by the caller; NULL: no memory.
+ */
+char *ls_status_file_beside(const char *prefix);
 
 /* Writes it so that a reader sees the old file or the new one, never half. */
 int ls_status_file_write(const char *path, const struct ls_job_state *state,

@@ -333,6 +333,26 @@ static void ranks_of_other_versions_are_refused(void **state)
 
 /* ---- Without a job --------------------------------------------------------------------------- */
 
+/* One process says how its training stands, too, also after a run that failed. */
+static void a_process_alone_says_how_it_stands(void **state)
+{
+    (void)state;
+    struct lockstep_train_options options;
+    struct lockstep_trainer *trainer;
+    ls_test_write_text(ls_test_path("status.json"), "{\"status\": \"failed\"}");
+    lockstep_train_options_init(&options);
+    options.overwrite = 1;
+    options.status_file = ""; /* beside the snapshots */
+    struct lockstep_solver *solver = load("alone", 60, NULL);
+    assert_int_equal(lockstep_trainer_create(solver, &options, &trainer, NULL), 0);
+    assert_int_equal(lockstep_trainer_run(trainer, 3, NULL), 0);
+    expect_state("\"status\": \"finished\", \"code\": 0, \"rank\": 0");
+    expect_state("\"iteration\": 3, ");
+    expect_state("\"ranks\": 1, ");
+    lockstep_trainer_free(trainer);
+    lockstep_solver_free(solver);
+}
+
 static void clear_launchers(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE",
@@ -473,6 +493,7 @@ int main(void)
         cmocka_unit_test(any_setting_that_differs_is_found_by_name),
         cmocka_unit_test(options_that_differ_are_found),
         cmocka_unit_test(ranks_of_other_versions_are_refused),
+        cmocka_unit_test(a_process_alone_says_how_it_stands),
         cmocka_unit_test(one_of_several_that_finds_no_other_is_refused),
         cmocka_unit_test(one_that_was_started_alone_is_not_refused),
         cmocka_unit_test(without_a_job_a_process_is_alone),

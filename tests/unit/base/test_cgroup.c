@@ -42,7 +42,7 @@ static double quota(const char *groups, const char *mounts)
 
 static const char two[] = "25 20 0:22 / /proc rw - proc proc rw\n"
                           "30 25 0:27 / @/two rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
-static const char one[] = "31 25 0:28 / @/memory rw - cgroup cgroup rw,memory\n"
+static const char one[] = "31 25 0:28 / @/groups rw - cgroup cgroup rw,memory\n"
                           "32 25 0:29 /docker/abc @/one rw - cgroup cgroup rw,cpu,cpuacct\n";
 
 static void quotas_of_version_2_are_read(void **state)
@@ -107,9 +107,9 @@ static void limits_on_memory_of_version_2_are_read(void **state)
 static void limits_on_memory_of_version_1_are_read(void **state)
 {
     (void)state;
-    put("memory/docker/job/memory.limit_in_bytes", "9223372036854771712\n"); /* none */
+    put("groups/docker/job/memory.limit_in_bytes", "9223372036854771712\n"); /* none */
     assert_true(memory("5:memory:/docker/job\n0::/\n", one) == 0);
-    put("memory/docker/memory.limit_in_bytes", "41943040\n");
+    put("groups/docker/memory.limit_in_bytes", "41943040\n");
     assert_true(memory("5:memory:/docker/job\n0::/\n", one) == 41943040);
     assert_true(memory("5:cpuset:/docker/job\n0::/\n", one) == 0);
 }

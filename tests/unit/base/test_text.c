@@ -204,9 +204,48 @@ static void json_strings_are_escaped(void **state)
     }
 }
 
+static void numbers_for_others_are_short(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } cases[] = {
+        {(double)0.002F, "0.002"},
+        {0.13866666666666666, "0.138666667"},
+        {0.5, "0.5"},
+        {-1e-5, "-1e-05"},
+        {0, "0"},
+        {123456789, "123456789"},
+        {1795891804, "1795891804"},
+        {2.302585092994046, "2.3025851"},
+        {1e300, "1e+300"},
+        {1.5e-300, "1.5e-300"},
+        {1e-40, "1e-40"},
+        {3e38, "3e+38"},
+        {(double)NAN, "nan"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[32];
+        ls_format_number(text, cases[i].value);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+static void json_is_utf_8(void **state)
+{
+    (void)state;
+    struct ls_text text = {0};
+    ls_text_add_json(&text, "a\xc3\xa9\xff\"\xe2\x82");
+    assert_string_equal(text.data, "\"a\xc3\xa9\\ufffd\\\"\\ufffd\\ufffd\"");
+    ls_text_free(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_for_others_are_short),
+        cmocka_unit_test(json_is_utf_8),
         cmocka_unit_test(texts_are_appended),
         cmocka_unit_test(a_failed_append_changes_nothing),
         cmocka_unit_test(floats_have_their_shortest_text),

@@ -29,7 +29,7 @@ static void test_predict_json(void **state)
         RUN("predict", "--model", "m", "--weights", "w", "--format", "json", "a\"b.png"), 0);
     assert_string_equal(
         out, "[{\"input\": \"a\\\"b.png\", \"predictions\": "
-             "[{\"class\": 1, \"name\": \"dog, \\\"big\\\"\", \"value\": 0.699999988079071}, "
+             "[{\"class\": 1, \"name\": \"dog, \\\"big\\\"\", \"value\": 0.7}, "
              "{\"class\": 0, \"name\": \"cat\", \"value\": 0.20000000298023224}, "
              "{\"class\": 2, \"name\": null, \"value\": 0.10000000149011612}]}]\n");
     assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "--format=json", "--samples",
@@ -88,9 +88,9 @@ static void test_predict_json_lines(void **state)
                      0);
     assert_string_equal(out,
                         "{\"input\": \"a.png\", \"predictions\": [{\"class\": 1, \"name\": \"dog, "
-                        "\\\"big\\\"\", \"value\": 0.699999988079071}]}\n"
+                        "\\\"big\\\"\", \"value\": 0.7}]}\n"
                         "{\"input\": \"b.png\", \"predictions\": [{\"class\": 1, \"name\": \"dog, "
-                        "\\\"big\\\"\", \"value\": 0.699999988079071}]}\n");
+                        "\\\"big\\\"\", \"value\": 0.7}]}\n");
 }
 
 static void test_predict_folders_and_lists(void **state)

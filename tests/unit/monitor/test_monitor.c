@@ -25,6 +25,11 @@ struct screen {
     size_t size, log_size, seen;
 };
 
+static double fake_time(void)
+{
+    return 1769860800.25;
+}
+
 static void open_screen(struct screen *screen, bool terminal)
 {
     *screen = (struct screen){.out = NULL};
@@ -34,6 +39,7 @@ static void open_screen(struct screen *screen, bool terminal)
     assert_non_null(screen->out);
     assert_non_null(screen->log);
     ls_monitor_init(&screen->monitor, screen->out, screen->log, fake_clock);
+    screen->monitor.time = fake_time;
     assert_false(screen->monitor.terminal);
     screen->monitor.terminal = terminal;
     screen->monitor.width = 80;
@@ -383,10 +389,12 @@ static void control_characters_do_not_steer_the_terminal(void **state)
     open_screen(&screen, true);
     send_text(&screen, LOCKSTEP_EVENT_NOTICE,
               "a\033[2Jb\nc\xc2\x9b"
-              "d \xc3\xa9");
-    expect(&screen, "a?[2Jb?c?d \xc3\xa9\n");
+              "d \xc3\xa9 \x9b \xff \xe2\x82");
+    expect(&screen, "a?[2Jb?c?d \xc3\xa9 ? ? ??\n");
     close_screen(&screen);
 }
+
+#define AT "\"time\": \"2026-01-31T12:00:00.250Z\", "
 
 static void the_log_has_a_record_for_each_event(void **state)
 {
@@ -409,24 +417,27 @@ static void the_log_has_a_record_for_each_event(void **state)
     fflush(screen.log);
     assert_string_equal(
         screen.log_text,
-        "{\"event\": \"start\", \"iteration\": 0, \"elapsed\": 0, "
+        "{\"event\": \"start\", \"iteration\": 0, " AT "\"elapsed\": 0, "
         "\"text\": \"a \\\"quoted\\\"\\n\\u0001line\"}\n"
-        "{\"event\": \"progress\", \"iteration\": 7, \"elapsed\": 0.5, \"iteration_end\": 1000, "
+        "{\"event\": \"progress\", \"iteration\": 7, " AT
+        "\"elapsed\": 0.5, \"iteration_end\": 1000, "
         "\"epoch\": 0, \"loss\": 0.213, \"data_loss\": 0.213, \"penalty\": null, "
         "\"learning_rate\": 0.01, \"samples_per_second\": 200, \"seconds\": 0.5}\n"
-        "{\"event\": \"display\", \"iteration\": 7, \"elapsed\": 0.75, \"iteration_end\": 1000, "
+        "{\"event\": \"display\", \"iteration\": 7, " AT
+        "\"elapsed\": 0.75, \"iteration_end\": 1000, "
         "\"epoch\": 0, \"loss\": 0.213, \"data_loss\": 0.213, \"penalty\": 0.037, "
         "\"learning_rate\": 0.01, \"samples_per_second\": 0, \"seconds\": 0.75, "
         "\"outputs\": [{\"name\": \"loss\", \"values\": [0.21], \"loss_weight\": 1}]}\n"
-        "{\"event\": \"test\", \"iteration\": 500, \"elapsed\": 0.75, \"epoch\": 1.5, "
+        "{\"event\": \"test\", \"iteration\": 500, " AT "\"elapsed\": 0.75, \"epoch\": 1.5, "
         "\"test_net\": 0, \"samples\": 10000, \"skipped\": 3, \"outputs\": [{\"name\": "
         "\"accuracy\", "
         "\"values\": [0.98], \"loss_weight\": 0}, {\"name\": \"loss\", \"values\": [0.21], "
         "\"loss_weight\": 0.5}]}\n"
-        "{\"event\": \"display\", \"iteration\": 8, \"elapsed\": 0.75, \"iteration_end\": 1000, "
+        "{\"event\": \"display\", \"iteration\": 8, " AT
+        "\"elapsed\": 0.75, \"iteration_end\": 1000, "
         "\"epoch\": 0, \"loss\": null, \"data_loss\": null, \"penalty\": 0.037, "
         "\"learning_rate\": 0.01, \"samples_per_second\": 0, \"seconds\": 0, \"outputs\": []}\n"
-        "{\"event\": \"end\", \"iteration\": 0, \"elapsed\": 0.75, \"skipped\": 0, "
+        "{\"event\": \"end\", \"iteration\": 0, " AT "\"elapsed\": 0.75, \"skipped\": 0, "
         "\"iteration_end\": 0, "
         "\"loss\": 0, \"data_loss\": 0}\n");
     close_screen(&screen);

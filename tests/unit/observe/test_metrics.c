@@ -92,7 +92,7 @@ static void figures_are_in_the_file(void **state)
     check_has(path, "\nlockstep_iteration_end 50\n");
     check_has(path, "\nlockstep_loss 0.25\n");
     check_has(path, "\nlockstep_samples_per_second 300\n");
-    check_has(path, "\nlockstep_last_snapshot_time_seconds 1011\n");
+    check_has(path, "\nlockstep_last_snapshot_time_seconds 1011.000\n");
     check_has(path, "\nlockstep_running 1\n");
     send(metrics,
          &(struct lockstep_event){
@@ -104,6 +104,50 @@ static void figures_are_in_the_file(void **state)
     check_has(path, "\nlockstep_skipped_records_total 4\n");
     check_has(path, "\nlockstep_audit_failures_total 1\n");
     check_has(path, "lockstep_running 0\n");
+    ls_metrics_free(metrics);
+}
+
+static void the_end_of_a_run_is_in_the_file(void **state)
+{
+    (void)state;
+    const char *path = ls_test_path("end.prom");
+    const struct lockstep_run run = {.ranks = 1, .workers = 2};
+    struct lockstep_metrics *metrics;
+    now = 1763900000.5;
+    assert_int_equal(ls_metrics_new(path, fake_clock, &metrics, NULL), 0);
+    send(metrics, &(struct lockstep_event){.kind = LOCKSTEP_EVENT_RUN, .run = &run});
+    now += 2.25;
+    assert_int_equal(ls_metrics_end(metrics, 9, NULL), 0);
+    check_has(path, "\nlockstep_running 0\n");
+    check_has(path, "\nlockstep_start_time_seconds 1763900000.500\n");
+    check_has(path, "\nlockstep_end_time_seconds 1763900002.750\n");
+    check_has(path, "\nlockstep_exit_code 9\n");
+    send_update(metrics, 9); /* of another thread, which has not heard of it */
+    assert_int_equal(ls_metrics_end(metrics, 0, NULL), 0);
+    check_has(path, "\nlockstep_exit_code 9\n");
+    ls_metrics_free(metrics);
+}
+
+static void labels_are_utf_8_and_numbers_short(void **state)
+{
+    (void)state;
+    const char *path = ls_test_path("labels.prom");
+    const double value = (double)0.002F;
+    char name[400] = "l\377\xc3\xa9\xe2\x82";
+    const struct lockstep_output output = {.name = name, .values = &value, .count = 1};
+    struct lockstep_event event = {
+        .kind = LOCKSTEP_EVENT_TEST, .outputs = &output, .output_count = 1};
+    const struct lockstep_run run = {.ranks = 1};
+    struct lockstep_metrics *metrics;
+    assert_int_equal(ls_metrics_new(path, fake_clock, &metrics, NULL), 0);
+    send(metrics, &(struct lockstep_event){.kind = LOCKSTEP_EVENT_RUN, .run = &run});
+    send(metrics, &event);
+    memset(name, 'n', 198);
+    memcpy(name + 198, "\xc3\xa9", 3); /* is cut off as a whole */
+    send(metrics, &event);
+    assert_int_equal(ls_metrics_end(metrics, 0, NULL), 0);
+    check_has(path, "output=\"l\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\"} 0.002\n");
+    check_has(path, "nnn\"} 0.002\n");
     ls_metrics_free(metrics);
 }
 
@@ -122,6 +166,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_in_the_file),
+        cmocka_unit_test(the_end_of_a_run_is_in_the_file),
+        cmocka_unit_test(labels_are_utf_8_and_numbers_short),
         cmocka_unit_test(what_cannot_be_written_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
