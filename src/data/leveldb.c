@@ -45,6 +45,11 @@ static int open_database(const struct ls_source_options *options, struct ls_sour
     LS_TRY(ls_datum_store_begin(options, source, error));
     LS_TRY(ls_datum_store_check_kind(own->folder.item[0], "CURRENT", "data.mdb", "LMDB", error));
     LS_TRY(ls_leveldb_open(own->folder.item[0], &db->leveldb, error));
+    if (db->leveldb.warning.length > 0) {
+        source->warning = ls_copy_string(db->leveldb.warning.data);
+        if (source->warning == NULL)
+            return ls_fail_memory(error, "a database");
+    }
     db->store.file = db->leveldb.folder;
     db->store.size = db->leveldb.size;
     db->store.stamp = db->leveldb.stamp;

@@ -1,14 +1,15 @@
 /* LevelDB's files, as its versions since 2011 write them.
  *
  *   CURRENT   the name of the manifest that holds
- *   manifest  a log whose records are changes of the list of files: fields of a tag and its values
- *   table     .ldb or .sst: blocks, each with a byte of type (1: Snappy) and a checksum behind it;
- *             the last 48 bytes say where the block is that lists the others
- *   block     entries: how many bytes of the key before are this one's too, how many follow, and
- *             the size of the value; then a list of places that is not needed here. Keys end in
- *             eight bytes: the write's number, and whether it deleted the key
- *   log       writes that are in no table yet, in batches; a log's records are cut at blocks of
- *             32 KiB into parts with a checksum, a size and a type (whole, first, middle, last)
+ *   manifest  a log whose records are changes of the list of files: fields of a tag and its values.
+ *             It must be whole, since a part of it names other files: what LevelDB refuses is
+ * refused table     .ldb or .sst: blocks, each with a byte of type (1: Snappy) and a checksum
+ * behind it; the last 48 bytes say where the block is that lists the others block     entries: how
+ * many bytes of the key before are this one's too, how many follow, and the size of the value; then
+ * a list of places that is not needed here. Keys end in eight bytes: the write's number, and
+ * whether it deleted the key log       writes that are in no table yet, in batches; a log's records
+ * are cut at blocks of 32 KiB into parts with a checksum, a size and a type (whole, first, middle,
+ * last)
  *
  * Numbers are little-endian, or seven bits a byte, the lowest first.
  *
@@ -43,7 +44,12 @@ static const size_t CURRENT_LIMIT = 4096;
 struct opening {
     struct ls_leveldb *db;
     uint64_t log_number, earlier_log;
-    bool checks;                     /* checksums */
+    bool has_log, has_next, has_sequence; /* what every manifest says */
+    bool log_is_there;                    /* the file of log_number */
+    uint64_t *gone;                       /* tables that the manifest takes away */
+    size_t gone_count, gone_capacity;
+    size_t lost; /* records that only tables have that the manifest does not name */
+    bool checks; /* checksums */
     struct ls_buffer scratch, index; /* blocks that were compressed */
     struct ls_text key;              /* of the entry at hand, of a table */
     struct ls_error *error;
@@ -103,10 +109,11 @@ static int read_batch(struct opening *o, const struct ls_leveldb_log *log, uint3
     return 0;
 }
 
-/* Calls `visit` for each record of a log. */
+/* Calls `visit` for each record of a log; *cut: it ends within one. */
 static int read_log(struct opening *o, const char *path, uint32_t file,
                     int (*visit)(struct opening *o, const struct ls_leveldb_log *log,
-                                 uint32_t file))
+                                 uint32_t file),
+                    bool *cut)
 {
     struct ls_mapping mapping;
     LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &mapping, o->error));
@@ -119,6 +126,7 @@ static int read_log(struct opening *o, const char *path, uint32_t file,
             status = visit(o, &log, file);
     }
     ls_text_free(&log.record);
+    *cut = log.cut;
     int lost = ls_file_lost(&mapping, path, LOCKSTEP_DATA, o->error);
     ls_file_unmap(&mapping);
     return status != 0 ? status : lost;
@@ -131,17 +139,23 @@ static int add_file(struct opening *o, uint64_t number, uint64_t size, bool tabl
     struct ls_leveldb *db = o->db;
     if (!LS_GROW(db->file, db->files, db->file_capacity))
         return no_memory(o);
-    db->file[db->files++] = (struct ls_leveldb_file){number, size, table, NULL};
+    db->file[db->files++] =
+        (struct ls_leveldb_file){.number = number, .size = size, .table = table};
     return 0;
 }
 
-static void remove_file(struct ls_leveldb *db, uint64_t number)
+static int remove_file(struct opening *o, uint64_t number)
 {
+    struct ls_leveldb *db = o->db;
+    if (!LS_GROW(o->gone, o->gone_count, o->gone_capacity))
+        return no_memory(o);
+    o->gone[o->gone_count++] = number;
     for (size_t i = 0; i < db->files; i++)
         if (db->file[i].number == number) {
             db->file[i] = db->file[--db->files];
-            return;
+            break;
         }
+    return 0;
 }
 
 /* One field of a change; false: damaged. */
@@ -162,18 +176,22 @@ static bool read_field(struct opening *o, struct ls_leveldb_bytes *in, int *stat
                               "its keys are in an order of another program");
         return true;
     case 2:
+        o->has_log = true;
         return ls_leveldb_take_number(in, &o->log_number);
     case 9:
         return ls_leveldb_take_number(in, &o->earlier_log);
     case 3:
+        o->has_next = true;
+        return ls_leveldb_take_number(in, &number);
     case 4:
+        o->has_sequence = true;
         return ls_leveldb_take_number(in, &number);
     case 5: /* where a level was compacted last */
         return ls_leveldb_take_number(in, &number) && ls_leveldb_take_bytes(in, &part);
     case 6: /* a file that is gone */
         if (!ls_leveldb_take_number(in, &level) || !ls_leveldb_take_number(in, &number))
             return false;
-        remove_file(o->db, number);
+        *status = remove_file(o, number);
         return true;
     case 7: /* a file that is new: level, number, size, first and last key */
         if (!ls_leveldb_take_number(in, &level) || !ls_leveldb_take_number(in, &number) ||
@@ -198,25 +216,39 @@ static int read_change(struct opening *o, const struct ls_leveldb_log *log, uint
     return status;
 }
 
-static int read_manifest(struct opening *o)
+/* What CURRENT names; owned by the caller. */
+static int find_manifest(struct opening *o, char **manifest)
 {
     char *current = path_in(o->db->folder, "CURRENT"), *name = NULL;
     size_t size = 0;
     if (current == NULL)
         return no_memory(o);
     int status = ls_file_read(current, CURRENT_LIMIT, LOCKSTEP_DATA, &name, &size, o->error);
+    if (status == 0 && (size == 0 || strcspn(name, "\n") != size - 1 ||
+                        strncmp(name, "MANIFEST-", 9) != 0 || strchr(name, '/') != NULL))
+        status = ls_fail(o->error, LOCKSTEP_DATA, current, NULL,
+                         "does not name a manifest: this is no LevelDB database, or a damaged one");
     if (status == 0) {
-        name[strcspn(name, "\n")] = '\0';
-        if (strncmp(name, "MANIFEST-", 9) != 0 || strchr(name, '/') != NULL)
-            status = ls_fail(o->error, LOCKSTEP_DATA, current, NULL,
-                             "does not name a manifest: this is no LevelDB database");
+        name[size - 1] = '\0';
+        *manifest = path_in(o->db->folder, name);
+        status = *manifest != NULL ? 0 : no_memory(o);
     }
-    char *path = status == 0 ? path_in(o->db->folder, name) : NULL;
-    if (status == 0)
-        status = path != NULL ? read_log(o, path, 0, read_change) : no_memory(o);
-    ls_free(path);
     ls_free(name);
     ls_free(current);
+    return status;
+}
+
+static int read_manifest(struct opening *o)
+{
+    char *path = NULL;
+    bool cut = false;
+    LS_TRY(find_manifest(o, &path));
+    int status = read_log(o, path, 0, read_change, &cut);
+    if (status == 0 && (cut || !o->has_log || !o->has_next || !o->has_sequence))
+        status = ls_fail(o->error, LOCKSTEP_DATA, path,
+                         "copy the database again, or repair it with LevelDB's own RepairDB",
+                         "the manifest is cut off: which files the database has is not known");
+    ls_free(path);
     return status;
 }
 
@@ -305,7 +337,19 @@ static int read_table(struct opening *o, uint32_t number)
 
 /* ---- All files ------------------------------------------------------------------------------- */
 
-/* Adds the logs that are not in tables yet. */
+/* Whether the manifest says something of a table. Those that it takes away may stay for a while. */
+static bool is_known(const struct opening *o, uint64_t number)
+{
+    for (size_t i = 0; i < o->db->files; i++)
+        if (o->db->file[i].table && o->db->file[i].number == number)
+            return true;
+    for (size_t i = 0; i < o->gone_count; i++)
+        if (o->gone[i] == number)
+            return true;
+    return false;
+}
+
+/* Adds the logs that are not in tables yet, and tables of which the manifest says nothing. */
 static int find_logs(struct opening *o)
 {
     DIR *dir = opendir(o->db->folder);
@@ -315,13 +359,49 @@ static int find_logs(struct opening *o)
     for (const struct dirent *entry; status == 0 && (entry = readdir(dir)) != NULL;) {
         char *end;
         unsigned long long number = strtoull(entry->d_name, &end, 10);
-        if (end == entry->d_name || strcmp(end, ".log") != 0)
+        if (end == entry->d_name)
             continue;
+        if ((strcmp(end, ".ldb") == 0 || strcmp(end, ".sst") == 0) && !is_known(o, number)) {
+            status = add_file(o, number, 0, true);
+            if (status == 0)
+                o->db->file[o->db->files - 1].unnamed = true;
+        }
+        if (strcmp(end, ".log") != 0)
+            continue;
+        o->log_is_there = o->log_is_there || number == o->log_number;
         if (number >= o->log_number || (o->earlier_log != 0 && number == o->earlier_log))
             status = add_file(o, number, 0, false);
     }
     closedir(dir);
     return status;
+}
+
+static void warn(struct opening *o, const char *format, uint64_t number)
+{
+    struct ls_text *text = &o->db->warning;
+    if (text->length > 0)
+        ls_text_add(text, "; ");
+    else
+        ls_text_format(text, "%s: ", o->db->folder);
+    ls_text_format(text, format, number);
+}
+
+/* What makes it likely that records are missing, though LevelDB would open the database. */
+static int check_files(struct opening *o)
+{
+    const bool no_log = o->log_number != 0 && !o->log_is_there;
+    if (no_log && o->lost > 0)
+        return ls_fail(o->error, LOCKSTEP_DATA, o->db->folder,
+                       "copy the database again, or repair it with LevelDB's own RepairDB",
+                       "the manifest names a log, %06" PRIu64 ".log, that is not there, and does "
+                       "not name tables that are: it is damaged",
+                       o->log_number);
+    if (no_log)
+        warn(o, "its log %06" PRIu64 ".log is not there: records in it are missing", o->log_number);
+    if (o->lost > 0)
+        warn(o, "%" PRIu64 " records are not read, as the manifest does not name their tables",
+             o->lost);
+    return o->db->warning.failed ? no_memory(o) : 0;
 }
 
 static int by_number(const void *a, const void *b)
@@ -347,11 +427,45 @@ static int find_file(struct opening *o, struct ls_leveldb_file *file)
     }
     struct ls_file opened;
     LS_TRY(ls_file_open(file->path, LOCKSTEP_DATA, &opened, o->error));
-    if (!file->table)
+    if (!file->table || file->unnamed)
         file->size = opened.size;
     ls_file_close(&opened);
+    if (file->unnamed)
+        return 0;
     db->size += file->size;
     db->stamp = ls_mix(db->stamp) + ls_file_stamp(file->path);
+    return 0;
+}
+
+/* Reads a table that the manifest does not name, to know whether the others have what is in it: a
+ * compaction that was stopped leaves such tables, whole or not. */
+static int read_unnamed(struct opening *o, uint32_t number)
+{
+    struct ls_leveldb *db = o->db;
+    const size_t count = db->count, length = db->keys.length;
+    struct ls_error *error = o->error;
+    o->error = NULL;
+    const int status = read_table(o, number);
+    o->error = error;
+    if (status == LOCKSTEP_RESOURCE)
+        return no_memory(o);
+    if (status != 0) {
+        db->count = count;
+        db->keys.length = length;
+    }
+    return 0;
+}
+
+static int read_file(struct opening *o, uint32_t number)
+{
+    const struct ls_leveldb_file *file = &o->db->file[number];
+    bool cut = false;
+    if (file->table)
+        return file->unnamed ? read_unnamed(o, number) : read_table(o, number);
+    LS_TRY(read_log(o, file->path, number, read_batch, &cut));
+    if (cut)
+        warn(o, "its log %06" PRIu64 ".log ends within a write: what was in it is missing",
+             file->number);
     return 0;
 }
 
@@ -366,8 +480,7 @@ static int read_files(struct opening *o)
         LS_TRY(find_file(o, &db->file[i]));
     o->checks = db->size <= CHECK_LIMIT;
     for (size_t i = 0; i < db->files; i++)
-        LS_TRY(db->file[i].table ? read_table(o, (uint32_t)i)
-                                 : read_log(o, db->file[i].path, (uint32_t)i, read_batch));
+        LS_TRY(read_file(o, (uint32_t)i));
     return 0;
 }
 
@@ -396,11 +509,32 @@ static bool same_key(const struct ls_leveldb *db, const struct ls_leveldb_entry 
             memcmp(db->keys.data + a->key, db->keys.data + b->key, a->key_size) == 0);
 }
 
-/* Keeps the last write of each key, unless it deleted it. */
-static void sort_entries(struct ls_leveldb *db)
+/* Takes out what tables have that the manifest does not name; what no other file has is counted.
+ * The writes of a key with one number lie side by side. */
+static void drop_unnamed(struct opening *o)
 {
+    struct ls_leveldb *db = o->db;
+    size_t kept = 0;
+    for (size_t i = 0, next; i < db->count; i = next) {
+        const struct ls_leveldb_entry first = db->entry[i];
+        const size_t before = kept;
+        for (next = i; next < db->count && db->entry[next].sequence == first.sequence &&
+                       same_key(db, &db->entry[next], &first);
+             next++)
+            if (!db->file[db->entry[next].file].unnamed)
+                db->entry[kept++] = db->entry[next];
+        o->lost += kept == before && !first.deleted;
+    }
+    db->count = kept;
+}
+
+/* Keeps the last write of each key, unless it deleted it. */
+static void sort_entries(struct opening *o)
+{
+    struct ls_leveldb *db = o->db;
     if (db->count > 0)
         qsort_r(db->entry, db->count, sizeof *db->entry, by_key, db->keys.data);
+    drop_unnamed(o);
     size_t kept = 0;
     struct ls_leveldb_entry last = {0};
     for (size_t i = 0; i < db->count; i++) {
@@ -424,11 +558,14 @@ int ls_leveldb_open(const char *folder, struct ls_leveldb *db, struct ls_error *
         status = find_logs(&o);
     if (status == 0)
         status = read_files(&o);
-    if (status == 0)
-        sort_entries(db);
+    if (status == 0) {
+        sort_entries(&o);
+        status = check_files(&o);
+    }
     ls_buffer_free(&o.scratch);
     ls_buffer_free(&o.index);
     ls_text_free(&o.key);
+    ls_free(o.gone);
     return status;
 }
 
@@ -440,5 +577,6 @@ void ls_leveldb_free(struct ls_leveldb *db)
     ls_free(db->entry);
     ls_free(db->folder);
     ls_text_free(&db->keys);
+    ls_text_free(&db->warning);
     *db = (struct ls_leveldb){0};
 }

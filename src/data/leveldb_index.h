@@ -29,7 +29,8 @@ struct ls_leveldb_entry {
 
 struct ls_leveldb_file {
     uint64_t number, size;
-    bool table; /* else a log */
+    bool table;   /* else a log */
+    bool unnamed; /* the manifest does not name it */
     char *path;
 };
 
@@ -40,7 +41,8 @@ struct ls_leveldb {
     struct ls_leveldb_entry *entry; /* in the order of the keys' bytes */
     size_t count, capacity;
     struct ls_text keys;
-    uint64_t size, stamp; /* of all files */
+    uint64_t size, stamp;   /* of all files */
+    struct ls_text warning; /* about what may be missing; empty: nothing */
 };
 
 /* Finds all records. Free also after a failure, which is LOCKSTEP_DATA. */

@@ -14,6 +14,7 @@ struct ls_leveldb_log {
     uint64_t size, place; /* of the next part */
     struct ls_text record;
     uint64_t start; /* where the record's first byte lies */
+    bool cut;       /* at the end: the log ends within a record */
 };
 
 /* The next record is in log->record; *found false: there is none. */

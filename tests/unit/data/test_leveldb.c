@@ -207,6 +207,8 @@ static void what_is_no_database_is_refused(void **state)
         const char *current, *words;
     } bad[] = {
         {"MANIFEST-000099\n", "MANIFEST-000099: cannot open"},
+        {"MANIFEST-000002", "does not name a manifest"}, /* cut off */
+        {"MANIFEST-000002\nmore\n", "does not name a manifest"},
         {"nothing\n", "does not name a manifest: this is no LevelDB database"},
         {"MANIFEST-/../x\n", "does not name a manifest"},
     };
@@ -290,6 +292,133 @@ static void damaged_files_are_errors(void **state)
     }
     assert_true(found > 100);
     assert_true(same < found);
+}
+
+/* The file of a database whose name has `part` in it; `file` has room for its path. */
+static char *read_part(const char *folder, const char *part, char file[1024], size_t *size)
+{
+    DIR *dir = opendir(folder);
+    file[0] = '\0';
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;)
+        if (strstr(entry->d_name, part) != NULL)
+            snprintf(file, 1024, "%s/%s", folder, entry->d_name);
+    closedir(dir);
+    assert_true(file[0] != '\0');
+    return ls_test_read(file, size);
+}
+
+/* Opens a database, and puts its warning, or what is wrong with it, in `said`; the records. */
+static int64_t open_and_say(const char *path, char said[1024])
+{
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_source *source;
+    int64_t count = -1;
+    if (trial_source(&source, error, "data_param { backend: LEVELDB source: '%s' }", path) == 0) {
+        snprintf(said, 1024, "%s", source->warning != NULL ? source->warning : "");
+        count = source->count;
+    } else {
+        ls_error_format(error, said, 1024);
+    }
+    ls_source_close(source);
+    free(error);
+    return count;
+}
+
+/* A manifest that is cut off names an earlier state of the database: no part of it may pass for the
+ * whole without a word. */
+static void a_manifest_that_is_cut_off_is_refused(void **state)
+{
+    (void)state;
+    const char *path = write_database("db", true, 65536);
+    char file[1024], said[1024];
+    size_t size, refused = 0;
+    assert_int_equal(open_and_say(path, said), RECORDS);
+    assert_string_equal(said, "");
+    char *bytes = read_part(path, "MANIFEST-", file, &size);
+    for (size_t cut = 0; cut < size; cut++) {
+        ls_test_write(file, bytes, cut);
+        const int64_t count = open_and_say(path, said);
+        refused += count < 0;
+        assert_true(count < 0 || said[0] != '\0');
+        assert_true(count >= 0 || strstr(said, "anifest") != NULL);
+    }
+    assert_true(refused > size - 8); /* the others are whole changes */
+    memset(bytes, 0, 7);             /* as if room had been set aside */
+    ls_test_write(file, bytes, size);
+    assert_int_equal(open_and_say(path, said), -1);
+    free(bytes);
+}
+
+/* A database with tables of 50 records, whose keys no other one has. */
+static const char *write_other(const char *name)
+{
+    static const char value[2000];
+    struct leveldb_writer writer;
+    const char *path = ls_test_path(name);
+    char key[40];
+    leveldb_begin(&writer, path, false, 65536);
+    for (int i = 0; i < 50; i++) {
+        snprintf(key, sizeof key, "other %d", i);
+        leveldb_add(&writer, key, value, sizeof value);
+        leveldb_commit(&writer);
+    }
+    leveldb_compact_range(writer.db, NULL, 0, NULL, 0);
+    leveldb_end(&writer);
+    return path;
+}
+
+/* Adds records to a database, which are in its log alone then. */
+static void write_log(const char *path, int count)
+{
+    struct leveldb_writer writer;
+    struct ls_buffer room = {0};
+    char key[40];
+    size_t size;
+    leveldb_begin(&writer, path, true, 1 << 20);
+    for (int i = 0; i < count; i++) {
+        const uint8_t *bytes = datum_of(i, &room, &size);
+        snprintf(key, sizeof key, "more %d", i);
+        leveldb_add(&writer, key, bytes, size);
+        leveldb_commit(&writer);
+    }
+    leveldb_end(&writer);
+    ls_buffer_free(&room);
+}
+
+static void what_may_be_missing_is_said(void **state)
+{
+    (void)state;
+    enum { MORE = 4 };
+    const char *path = write_database("db", true, 65536);
+    char file[1024], said[1024], other[1100];
+    size_t size;
+    write_log(path, MORE);
+    assert_int_equal(open_and_say(path, said), RECORDS + MORE);
+    assert_string_equal(said, "");
+    char *bytes = read_part(path, ".log", file, &size);
+    ls_test_write(file, bytes, size - 30); /* behind it is an empty write */
+    assert_int_equal(open_and_say(path, said), RECORDS + MORE - 1);
+    assert_non_null(strstr(said, ".log ends within a write: what was in it is missing"));
+    unlink(file);
+    assert_int_equal(open_and_say(path, said), RECORDS);
+    assert_non_null(strstr(said, ".log is not there: records in it are missing"));
+    /* A table of another database, with keys that this one does not have. */
+    char theirs[1024], *folder = strdup(path);
+    size_t their_size;
+    char *table = read_part(write_other("other"), ".ldb", theirs, &their_size);
+    snprintf(other, sizeof other, "%s/000999.ldb", folder);
+    ls_test_write(other, table, their_size);
+    assert_int_equal(open_and_say(folder, said), -1);
+    assert_non_null(strstr(said, "and does not name tables that are: it is damaged"));
+    ls_test_write(file, bytes, size);
+    assert_int_equal(open_and_say(folder, said), RECORDS + MORE);
+    assert_non_null(strstr(said, " records are not read, as the manifest does not name"));
+    ls_test_write(other, table, their_size / 2); /* which a stopped compaction leaves */
+    assert_int_equal(open_and_say(folder, said), RECORDS + MORE);
+    assert_string_equal(said, "");
+    free(table);
+    free(folder);
+    free(bytes);
 }
 
 /* Opens the list of blocks of a table that was read into `bytes`. */
@@ -380,6 +509,8 @@ int main(void)
         cmocka_unit_test(compressed_bytes),
         cmocka_unit_test(what_is_no_database_is_refused),
         cmocka_unit_test(damaged_files_are_errors),
+        cmocka_unit_test(a_manifest_that_is_cut_off_is_refused),
+        cmocka_unit_test(what_may_be_missing_is_said),
         cmocka_unit_test(blocks_that_overlap_are_refused),
         cmocka_unit_test(memory_failures_are_reported),
     };
