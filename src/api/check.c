@@ -53,16 +53,12 @@ static void tell_warning(void *user, const char *sentence)
         checking->callbacks.event(checking->callbacks.user, &event);
 }
 
-static void tell_odd(void *user, const struct ls_number_rule *rule, int64_t record,
-                     const char *name, const char *text, int64_t count)
+static void tell_odd(void *user, const struct ls_number_rule *rule, const char *text)
 {
     struct checking *checking = user;
     struct ls_text sentence = {0};
-    (void)record;
-    ls_text_format(&sentence, "%s, layer '%s', %s: %s: its %s (%s)", checking->source.net,
-                   checking->source.layer, checking->source.source, name, text, rule->place);
-    if (count > 1)
-        ls_text_format(&sentence, "; %lld records have such numbers", (long long)count);
+    ls_text_format(&sentence, "%s, layer '%s', %s: %s (%s)", checking->source.net,
+                   checking->source.layer, checking->source.source, text, rule->place);
     if (!sentence.failed)
         tell_warning(checking, sentence.data);
     ls_text_free(&sentence);

@@ -100,19 +100,28 @@ static int64_t take_labels(const struct ls_sample_tensor *sample, enum ls_dtype 
     return count;
 }
 
+/* Some numbers of a tensor as fp32, from `begin` on; how many. */
+static int64_t take_some(const struct ls_dataset *dataset, const struct ls_record *record,
+                         const struct ls_number_rule *rule, int64_t begin,
+                         float label[LABELS_AT_ONCE])
+{
+    const struct ls_sample_tensor *sample = &dataset->tensor[rule->tensor];
+    const struct ls_record_tensor *data = &record->tensor[sample->source];
+    const int64_t left = ls_tensor_numbers(data) - begin;
+    const char *numbers = (const char *)data->data + (size_t)begin * ls_dtype_size(data->type);
+    return take_labels(sample, data->type, numbers, left < LABELS_AT_ONCE ? left : LABELS_AT_ONCE,
+                       label);
+}
+
 /* Looks for a number that a rule forbids, or that it allows although it cannot be meant (`odd`).
  * Whole rows of boxes are looked at together. */
 static bool find_number(const struct ls_dataset *dataset, const struct ls_record *record,
                         const struct ls_number_rule *rule, bool odd, char *text, size_t size)
 {
-    const struct ls_sample_tensor *sample = &dataset->tensor[rule->tensor];
-    const struct ls_record_tensor *data = &record->tensor[sample->source];
-    const int64_t count = ls_tensor_numbers(data);
+    const int64_t count = ls_tensor_numbers(&record->tensor[dataset->tensor[rule->tensor].source]);
     for (int64_t begin = 0; begin < count; begin += LABELS_AT_ONCE) {
-        int64_t some = count - begin < LABELS_AT_ONCE ? count - begin : LABELS_AT_ONCE;
         float label[LABELS_AT_ONCE];
-        const char *numbers = (const char *)data->data + (size_t)begin * ls_dtype_size(data->type);
-        some = take_labels(sample, data->type, numbers, some, label);
+        const int64_t some = take_some(dataset, record, rule, begin, label);
         const int64_t found = odd ? ls_taken_find_odd(&rule->taken, label, some)
                                   : ls_taken_find_bad(&rule->taken, label, some);
         if (found >= 0) {
@@ -134,7 +143,27 @@ static bool is_plain(const struct ls_dataset *dataset, int tensor)
 bool ls_odd_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
                     const struct ls_number_rule *rule, char *text, size_t size)
 {
-    return is_plain(dataset, rule->tensor) && find_number(dataset, record, rule, true, text, size);
+    return ls_taken_may_be_odd(&rule->taken) && is_plain(dataset, rule->tensor) &&
+           find_number(dataset, record, rule, true, text, size);
+}
+
+void ls_label_range_add(const struct ls_dataset *dataset, const struct ls_record *record,
+                        const struct ls_number_rule *rule, struct ls_label_range *range)
+{
+    const int64_t count = ls_tensor_numbers(&record->tensor[dataset->tensor[rule->tensor].source]);
+    if (rule->taken.kind != LS_TAKEN_CLASSES || !is_plain(dataset, rule->tensor))
+        return;
+    for (int64_t begin = 0; begin < count; begin += LABELS_AT_ONCE) {
+        float label[LABELS_AT_ONCE];
+        const int64_t some = take_some(dataset, record, rule, begin, label);
+        for (int64_t i = 0; i < some; i++) {
+            if (ls_taken_ignores(&rule->taken, label[i]))
+                continue;
+            range->least = range->count == 0 || label[i] < range->least ? label[i] : range->least;
+            range->most = range->count == 0 || label[i] > range->most ? label[i] : range->most;
+            range->count++;
+        }
+    }
 }
 
 int ls_bad_numbers(const struct ls_dataset *dataset, const struct ls_record *record,

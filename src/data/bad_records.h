@@ -62,6 +62,15 @@ int ls_bad_records_numbers(const struct ls_dataset *dataset, const struct ls_rec
 bool ls_odd_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
                     const struct ls_number_rule *rule, char *text, size_t size);
 
+/* Labels of records: how many count, that are not ignored, and the range that they are in. */
+struct ls_label_range {
+    int64_t count;
+    float least, most;
+};
+/* Widens the range by what a tensor of a record has for a rule of labels. */
+void ls_label_range_add(const struct ls_dataset *dataset, const struct ls_record *record,
+                        const struct ls_number_rule *rule, struct ls_label_range *range);
+
 /* Fails where no record of a data set is good. */
 int ls_bad_records_none(const struct ls_dataset *dataset, struct ls_error *error);
 

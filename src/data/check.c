@@ -33,6 +33,7 @@ struct state {
     struct odd {
         int64_t count, record; /* records; the first of them */
         char text[400];
+        struct ls_label_range labels;
     } * odd; /* by rule */
     struct finding *findings;
     size_t count, capacity;
@@ -68,12 +69,28 @@ static void note(struct state *state, int64_t record, const char *reason, bool s
     }
 }
 
+/* Adds the labels of a record to those of all. */
+static void join_labels(struct state *state, struct ls_label_range *all,
+                        const struct ls_label_range *range)
+{
+    if (range->count == 0)
+        return;
+    pthread_mutex_lock(&state->lock);
+    all->least = all->count == 0 || range->least < all->least ? range->least : all->least;
+    all->most = all->count == 0 || range->most > all->most ? range->most : all->most;
+    all->count += range->count;
+    pthread_mutex_unlock(&state->lock);
+}
+
 /* Looks for numbers that cannot be meant in a record that is good. */
 static void note_odd(struct state *state, int64_t index, const struct ls_record *record)
 {
     char text[400];
     for (size_t i = 0; i < state->check->rule_count; i++) {
         struct odd *odd = &state->odd[i];
+        struct ls_label_range range = {0};
+        ls_label_range_add(state->dataset, record, &state->check->rules[i], &range);
+        join_labels(state, &odd->labels, &range);
         if (!ls_odd_numbers(state->dataset, record, &state->check->rules[i], text, sizeof text))
             continue;
         pthread_mutex_lock(&state->lock);
@@ -161,6 +178,42 @@ static void wait_for_all(struct state *state)
     } while (done < size && !atomic_load(&state->stop));
 }
 
+/* Whether something can be said of all labels by this rule: once for those that several layers
+ * take, and where there is more than one to choose from. */
+static bool knows_labels(const struct state *state, size_t which)
+{
+    const struct ls_number_rule *rules = state->check->rules, *rule = &rules[which];
+    bool first = true;
+    for (size_t i = 0; i < which; i++)
+        first =
+            first && (rules[i].tensor != rule->tensor || rules[i].taken.kind != rule->taken.kind);
+    return first && rule->taken.kind == LS_TAKEN_CLASSES && rule->taken.count > 1 &&
+           state->dataset->size > 1 && state->count == 0;
+}
+
+/* What no record is bad for. */
+static void tell_odd(const struct state *state, size_t which)
+{
+    const struct ls_number_rule *rule = &state->check->rules[which];
+    const struct odd *odd = &state->odd[which];
+    struct ls_text text = {0};
+    if (odd->count > 0) {
+        ls_dataset_name_record(state->dataset, odd->record, &text);
+        ls_text_format(&text, ": its %s", odd->text);
+        if (odd->count > 1)
+            ls_text_format(&text, "; %lld records have such numbers", (long long)odd->count);
+    } else if (knows_labels(state, which)) {
+        if (odd->labels.count == 0)
+            ls_text_format(&text, "layer '%s' ignores all labels", rule->layer);
+        else if (odd->labels.least == odd->labels.most)
+            ls_text_format(&text, "all labels of layer '%s' are %.9g", rule->layer,
+                           (double)odd->labels.least);
+    }
+    if (text.length > 0 && !text.failed)
+        state->check->odd(state->check->user, rule, text.data);
+    ls_text_free(&text);
+}
+
 static void tell(const struct state *state)
 {
     if (state->count > 0)
@@ -175,16 +228,8 @@ static void tell(const struct state *state)
                           finding->reason);
         ls_text_free(&name);
     }
-    for (size_t i = 0; i < state->check->rule_count; i++) {
-        const struct odd *odd = &state->odd[i];
-        struct ls_text name = {0};
-        if (odd->count == 0)
-            continue;
-        ls_dataset_name_record(state->dataset, odd->record, &name);
-        state->check->odd(state->check->user, &state->check->rules[i], odd->record,
-                          name.data != NULL ? name.data : "", odd->text, odd->count);
-        ls_text_free(&name);
-    }
+    for (size_t i = 0; i < state->check->rule_count; i++)
+        tell_odd(state, i);
 }
 
 int ls_dataset_check(const struct ls_dataset *dataset, const struct ls_check *check, int64_t *bad,

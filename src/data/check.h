@@ -12,10 +12,9 @@ struct ls_check {
     size_t rule_count;
     /* Called for every bad record, in their order. `name` may be empty. */
     void (*bad)(void *user, int64_t record, const char *name, const char *reason);
-    /* Called at the end for each rule of whose kind a record has a number that cannot be meant: the
-     * first such record, and how many there are. */
-    void (*odd)(void *user, const struct ls_number_rule *rule, int64_t record, const char *name,
-                const char *text, int64_t count);
+    /* Called at the end for each rule with numbers that cannot be meant: what is wrong with the
+     * first record that has one and how many there are, or with all labels. */
+    void (*odd)(void *user, const struct ls_number_rule *rule, const char *text);
     /* (optional) Called now and then; other than 0 ends the check. */
     int (*progress)(void *user, int64_t done, int64_t count);
     void *user;

@@ -28,20 +28,23 @@ struct ls_oddities {
 int ls_dataset_look_for(struct ls_dataset *dataset, const struct ls_number_rule *rules,
                         size_t count, struct ls_error *error)
 {
-    if (count == 0)
+    size_t some = 0;
+    for (size_t i = 0; i < count; i++)
+        some += ls_taken_may_be_odd(&rules[i].taken);
+    if (some == 0) /* then reading costs nothing */
         return 0;
     struct ls_oddities *made = dataset->oddities = ls_alloc(1, sizeof *made);
     if (made == NULL)
         return ls_fail_memory(error, "a list of rules");
     pthread_mutex_init(&made->lock, NULL);
-    made->items = ls_alloc(count, sizeof *made->items);
+    made->items = ls_alloc(some, sizeof *made->items);
     if (made->items == NULL)
         return ls_fail_memory(error, "a list of rules");
-    made->count = count;
-    for (size_t i = 0; i < count; i++) {
-        made->items[i].rule = rules[i];
-        made->items[i].ordinal = -1;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (ls_taken_may_be_odd(&rules[i].taken)) {
+            made->items[made->count].rule = rules[i];
+            made->items[made->count++].ordinal = -1;
+        }
     return 0;
 }
 

@@ -63,6 +63,9 @@ static int check_numbers(const struct ls_transform_options *options, struct ls_t
     int status = 0;
     if (!isfinite(p->scale))
         status = bad_field(options, "scale", NULL, error, "scale is not a finite number");
+    else if (p->scale == 0)
+        status = bad_field(options, "scale", "leave it out, or write 0.00390625 for 1 / 256", error,
+                           "scale 0 makes every number 0");
     if (!(p->brightness >= 0) || !isfinite(p->brightness))
         status = bad_field(options, "brightness", "it is the largest change, such as 63", error,
                            "brightness must be a finite number of at least 0");

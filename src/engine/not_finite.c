@@ -205,8 +205,9 @@ static int not_finite_blame_source(const struct finder *finder, const struct ls_
                            &text);
     if (!weight)
         not_finite_tell_sample(finder, not_finite_sample(value, not_finite_first(look)), &text);
-    return not_finite_conclude(finder, &text, weight,
-                               weight ? "" : "'lockstep check' looks at all records");
+    return not_finite_conclude(
+        finder, &text, weight,
+        weight ? "" : "look at the records ('lockstep check') and at transform_param");
 }
 
 /* What a step made of numbers that were good. */

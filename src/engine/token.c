@@ -31,7 +31,7 @@ static int token_find_largest(const float *logits, size_t count, uint32_t *token
     for (size_t i = 0; i < count; i++) {
         if (isnan(logits[i]) || logits[i] == INFINITY)
             return ls_fail(error, LOCKSTEP_DIVERGED, NULL,
-                           "these weights belong to another net, or their training has diverged",
+                           "'lockstep test' names the layer that makes a number that is not finite",
                            "the logit of token %zu is %s", i,
                            isnan(logits[i]) ? "not a number" : "infinite");
         if (logits[i] > logits[largest])
@@ -41,7 +41,7 @@ static int token_find_largest(const float *logits, size_t count, uint32_t *token
     return logits[largest] != -INFINITY
                ? 0
                : ls_fail(error, LOCKSTEP_DIVERGED, NULL,
-                         "these weights belong to another net, or their training has diverged",
+                         "'lockstep test' names the layer that makes a number that is not finite",
                          "no token is possible: the logits of all are -inf");
 }
 

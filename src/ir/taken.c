@@ -77,7 +77,7 @@ bool ls_taken_by(const struct ls_op *op, struct ls_taken *taken)
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
-static bool is_ignored(const struct ls_taken *taken, float number)
+bool ls_taken_ignores(const struct ls_taken *taken, float number)
 {
     return taken->has_ignore && trunc((double)number) == (double)taken->ignore_label;
 }
@@ -108,7 +108,7 @@ int64_t ls_taken_find_bad(const struct ls_taken *taken, const float *numbers, in
     case LS_TAKEN_CLASSES:
     case LS_TAKEN_ROWS:
         for (int64_t i = 0; i < count; i++)
-            if (!is_class(taken, numbers[i]) && !is_ignored(taken, numbers[i]))
+            if (!is_class(taken, numbers[i]) && !ls_taken_ignores(taken, numbers[i]))
                 return i;
         return -1;
     case LS_TAKEN_BOXES:
@@ -128,9 +128,14 @@ static int64_t find_outside(const struct ls_taken *taken, const float *numbers, 
     for (int64_t i = 0; i < count; i++)
         outside += !(numbers[i] >= 0 && numbers[i] <= 1);
     for (int64_t i = 0; i < count && outside > 0; i++)
-        if (!(numbers[i] >= 0 && numbers[i] <= 1) && !is_ignored(taken, numbers[i]))
+        if (!(numbers[i] >= 0 && numbers[i] <= 1) && !ls_taken_ignores(taken, numbers[i]))
             return i;
     return -1;
+}
+
+bool ls_taken_may_be_odd(const struct ls_taken *taken)
+{
+    return taken->kind != LS_TAKEN_CLASSES && taken->kind != LS_TAKEN_ROWS;
 }
 
 int64_t ls_taken_find_odd(const struct ls_taken *taken, const float *numbers, int64_t count)

@@ -35,6 +35,11 @@ bool ls_taken_by(const struct ls_op *op, struct ls_taken *taken);
 int64_t ls_taken_find_bad(const struct ls_taken *taken, const float *numbers, int64_t count);
 int64_t ls_taken_find_odd(const struct ls_taken *taken, const float *numbers, int64_t count);
 
+/* Whether there are numbers that the op takes although they cannot be meant. */
+bool ls_taken_may_be_odd(const struct ls_taken *taken);
+/* Whether a label or target counts nowhere. */
+bool ls_taken_ignores(const struct ls_taken *taken, float number);
+
 /* What is wrong with the number that was found, at `numbers`, in place `index` of the tensor, as
  * layer `layer` takes it: "label 7 is none of the 3 classes of layer 'loss'". Behind that may stand
  * where the layer is. */

@@ -73,9 +73,10 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
     }
     LS_TRY(status);
     LS_TRY(ls_data_note_test(trainer, test, error));
-    if (test->pass->cause.text[0] != '\0')
+    if (test->pass->cause.text[0] != '\0' && !test->warned)
         ls_events_say(trainer, LOCKSTEP_EVENT_WARNING, "test net #%zu: a loss is not finite: %s",
                       (size_t)(test - trainer->tests), test->pass->cause.text);
+    test->warned = test->warned || test->pass->cause.text[0] != '\0';
     *samples = totals.samples;
     trainer->figures.test_loss = ls_figures_loss(ls_net_graph(test->net), totals.record);
     const struct ls_class_names names = ls_sources_class_names(test->net);

@@ -36,6 +36,7 @@ struct ls_test {
     int64_t batches;                  /* one pass over its data, or test_iter */
     struct ls_digest *digests;        /* by data set: of what the last test has read, if `tested` */
     bool tested;
+    bool warned; /* of a loss that is not finite */
 };
 
 /* Hashes of the weights every LS_CHAIN_EVERY iterations, each joined to those before; a function of

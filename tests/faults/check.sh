@@ -25,6 +25,33 @@ for workers in 1 3; do
 done
 grep -c 'its label' log | grep -qx 4 || fail "not every bad label was listed once"
 
+# Numbers that are taken although they cannot be meant are warnings, here and once in a training.
+idx_labels 60 >labels
+cat >odd.prototxt <<'EOF'
+layer { name: "d" type: "Data" top: "x" top: "t" transform_param { scale: 0.004 }
+  data_param { backend: IDX source: "images" label_source: "labels" batch_size: 10 } }
+layer { name: "s" type: "InnerProduct" bottom: "x" top: "s" inner_product_param { num_output: 1 } }
+layer { name: "loss" type: "SigmoidCrossEntropyLoss" bottom: "s" bottom: "t" top: "loss" }
+EOF
+echo 'net: "odd.prototxt" base_lr: 0.001 lr_policy: "fixed" max_iter: 20 warmup_iter: 30 snapshot_prefix: "o"' \
+    >odd_solver.prototxt
+odd="images: record [0-9]+: its target [0-9] is outside of 0 to 1.* 'loss' "
+expect 0 "^warning: train, layer 'd', $odd.*; [0-9]+ records have such numbers .*odd.prototxt:4:1" 'are good, but there are 2 warnings' \
+    'warm-up of 30 iterations is longer than the training' -- "$LOCKSTEP" check --solver odd_solver.prototxt
+expect 0 '"event": *"warning"' -- "$LOCKSTEP" check --solver odd_solver.prototxt --json
+for workers in 1 3; do
+    expect 0 "^warning: train net, $odd" -- "$LOCKSTEP" train --solver odd_solver.prototxt --overwrite --workers $workers
+    [ "$(grep -c 'outside of 0 to 1' log)" = 1 ] || fail "a warning is not said once"
+done
+sed -i 's/SigmoidCrossEntropyLoss/EuclideanLoss/' odd.prototxt
+expect 0 '!outside' -- "$LOCKSTEP" check --solver odd_solver.prototxt
+
+# All labels alike, or ignored.
+(printf '\0\0\010\001\0\0\0\074' && head -c 60 /dev/zero) >zeros
+small_net "backend: IDX source: 'images' label_source: 'zeros'" >net.prototxt
+expect 0 "^warning: train, layer 'd', images: all labels of layer 'loss' are 0" -- \
+    "$LOCKSTEP" check --solver solver.prototxt
+
 # Numbers of a table's rows, as training has them; of a text, how many rows it needs.
 cat >text.prototxt <<'EOF'
 layer { name: "d" type: "Data" top: "tokens" top: "target" data_param {

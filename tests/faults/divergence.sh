@@ -19,7 +19,8 @@ done
 small_net | sed 's/scale: 0.00390625/scale: 1e38/' >net.prototxt
 rm -f s_iter_*
 train 6 "^lockstep: net.prototxt:28:1: iteration 0: the loss 'loss' of layer 'loss' is not finite, \
-first in the micro-batch of samples [0-9]+ to [0-9]+\. hint: .*base_lr" \
+first in the micro-batch of samples [0-9]+ to [0-9]+: the data 'data' have -?(inf|NaN), sample [0-9]+ \
+\(SYNTHETIC: record [0-9]+\)\. hint: .*transform_param" '!base_lr, warm-up' \
     '!Snapshotting'
 small_net >net.prototxt
 
@@ -37,7 +38,7 @@ train 0 'Resuming from s_iter_1.safetensors' 'Resume changes base_lr' -- --set m
 small_net | sed 's/scale: 0.00390625/scale: 1e38/' >net.prototxt
 expect 6 'Test net output #[0-9]+: accuracy = ' 'Test net output #[0-9]+: loss = -?(nan|inf)' \
     'Tested 300 samples' \
-    "^lockstep: net.prototxt:28:1: the loss 'loss' of layer 'loss' is not finite. hint: " -- \
+    "^lockstep: net.prototxt:28:1: the loss 'loss' of layer 'loss' is not finite: the data 'data' have .*\. hint: " -- \
     "$LOCKSTEP" test --model net.prototxt --weights s_iter_1.safetensors
 small_net >net.prototxt
 expect 0 -- "$LOCKSTEP" test --model net.prototxt --weights s_iter_1.safetensors
