@@ -58,6 +58,15 @@ static void add_quoted(struct ls_text *text, const char *string, const char *end
     ls_text_format(text, "%s\"", end);
 }
 
+/* A shape from an axis on. */
+static void add_shape(struct ls_text *text, const struct ls_shape *shape, int axis)
+{
+    ls_text_add(text, " shape {");
+    for (; axis < shape->rank; axis++)
+        ls_text_format(text, " dim: %lld", (long long)shape->dim[axis]);
+    ls_text_add(text, " }");
+}
+
 static int write_deploy(const struct importing *i)
 {
     struct ls_text text = {0};
@@ -68,11 +77,10 @@ static int write_deploy(const struct importing *i)
         const struct ls_onnx_input *input = &i->net->inputs[k];
         ls_text_format(&text,
                        "layer {\n  name: \"%s\"\n  type: \"Input\"\n  top: \"%s\"\n"
-                       "  input_param { shape {",
+                       "  input_param {",
                        input->name, input->name);
-        for (int axis = 0; axis < input->shape.rank; axis++)
-            ls_text_format(&text, " dim: %lld", (long long)input->shape.dim[axis]);
-        ls_text_add(&text, " } }\n}\n");
+        add_shape(&text, &input->shape, 0);
+        ls_text_add(&text, " }\n}\n");
     }
     ls_text_add(&text, i->net->layers.data != NULL ? i->net->layers.data : "");
     return write_text(i, "_deploy.prototxt", &text);
@@ -94,8 +102,13 @@ static void add_data(const struct importing *i, struct ls_text *text, const char
     for (size_t k = 0; k < i->net->input_count; k++)
         ls_text_format(text, "    source: \"%s/%s.npy\"\n", folder, i->net->inputs[k].name);
     ls_text_format(text, "    source: \"%s/label.npy\"\n", folder);
-    for (size_t k = 0; k < i->net->input_count; k++)
-        ls_text_format(text, "    tensor { name: \"%s\" }\n", i->net->inputs[k].name);
+    for (size_t k = 0; k < i->net->input_count; k++) {
+        const struct ls_onnx_input *input = &i->net->inputs[k];
+        ls_text_format(text, "    tensor { name: \"%s\"", input->name);
+        if (input->shape.rank > 1)
+            add_shape(text, &input->shape, 1);
+        ls_text_add(text, " }\n");
+    }
     ls_text_add(text, "    tensor { name: \"label\" }\n  }\n}\n");
 }
 

@@ -181,11 +181,33 @@ static int open_tensors(const struct opening *o, struct ls_dataset *dataset)
     return 0;
 }
 
-/* The shapes of samples, when the transformation is known. */
-static void shape_tensors(struct ls_dataset *dataset)
+/* Whether the records have the shape that the definition says. */
+static int check_shape(const struct opening *o, const struct ls_dataset *dataset, int k)
 {
-    for (int k = 0; k < dataset->tensors; k++)
+    const Lockstep__BlobShape *said =
+        (size_t)k < o->data->n_tensor ? o->data->tensor[k]->shape : NULL;
+    const struct ls_shape *shape = &dataset->tensor[k].shape;
+    struct ls_shape wanted = {0};
+    char is[128], says[128];
+    for (size_t i = 0; said != NULL && i < said->n_dim && i < LS_RANK_MAX; i++)
+        wanted.dim[wanted.rank++] = said->dim[i];
+    if (said == NULL || ls_shape_equal(shape, &wanted))
+        return 0;
+    return ls_option_fail(&o->options, "tensor", "tensor { shape } is that of a sample", o->error,
+                          "tensor '%.60s' of the records is %s, not %s",
+                          dataset->source->tensor[dataset->tensor[k].source].name,
+                          ls_shape_text(shape, is, sizeof is),
+                          ls_shape_text(&wanted, says, sizeof says));
+}
+
+/* The shapes of samples, when the transformation is known. */
+static int shape_tensors(const struct opening *o, struct ls_dataset *dataset)
+{
+    for (int k = 0; k < dataset->tensors; k++) {
         ls_dataset_tensor_shape(dataset, k, dataset->transform.output, &dataset->tensor[k].shape);
+        LS_TRY(check_shape(o, dataset, k));
+    }
+    return 0;
 }
 
 static int open_split(const struct opening *o, const struct ls_split *split,
@@ -389,7 +411,7 @@ static int open_all(struct opening *o, uint64_t seed, struct ls_dataset *dataset
     LS_TRY(open_skip(o, seed, dataset));
     LS_TRY(open_bad_records(o, dataset));
     LS_TRY(open_transform(o, seed, dataset));
-    shape_tensors(dataset);
+    LS_TRY(shape_tensors(o, dataset));
     LS_TRY(ls_dataset_measure(dataset, o->error));
     dataset->shuffle = d->shuffle;
     dataset->shuffle_key = ls_random_key(seed, LS_RANDOM_SHUFFLE, NULL);

@@ -64,7 +64,7 @@ struct ls_onnx_plan {
     int64_t axis;
 };
 
-/* Layers of one kind that the user is told of: their names, and how many there are. */
+/* Layers of one kind, for a note to the user: their names, and how many there are. */
 struct ls_onnx_listed {
     struct ls_text names;
     size_t count;
@@ -93,7 +93,7 @@ struct ls_importer {
     bool writing;         /* layers of a node that was passed over are written */
     bool tie;             /* layers that begin with the same weights keep them in common */
     bool constants_learn; /* the model's weights are in Constant nodes */
-    struct ls_onnx_listed frozen, apart; /* layers to be told of */
+    struct ls_onnx_listed frozen, apart; /* for notes */
     size_t folded;                       /* bytes of constants that were worked out */
     size_t weight_room;
     int status;

@@ -118,9 +118,30 @@ struct ls_shape ls_dummy_input_shape(const Lockstep__LayerParameter *layer, size
     return shape;
 }
 
+/* What a Data layer says of the tensor of a top, among whose axes is that of the samples. */
+static struct ls_shape tensor_shape(const Lockstep__DataParameter *data, size_t top, int64_t batch)
+{
+    const Lockstep__DataTensor *tensor =
+        data != NULL && top < data->n_tensor ? data->tensor[top] : NULL;
+    struct ls_shape shape = {0};
+    if (tensor == NULL || tensor->shape == NULL || tensor->shape->n_dim >= LS_RANK_MAX)
+        return shape;
+    for (size_t i = 0; i <= tensor->shape->n_dim; i++) {
+        const bool samples = i == tensor->sample_axis;
+        const size_t from = i > tensor->sample_axis ? i - 1 : i;
+        if (!samples && from >= tensor->shape->n_dim)
+            return (struct ls_shape){0};
+        shape.dim[shape.rank++] = samples ? batch : tensor->shape->dim[from];
+    }
+    return shape;
+}
+
 struct ls_shape ls_dummy_known_shape(const Lockstep__LayerParameter *layer, size_t top,
                                      int64_t batch)
 {
     const int64_t window = ls_language_data_window(layer);
-    return window > 0 ? (struct ls_shape){2, {batch, window}} : ls_dummy_input_shape(layer, top);
+    if (window > 0)
+        return (struct ls_shape){2, {batch, window}};
+    return layer->data_param != NULL ? tensor_shape(layer->data_param, top, batch)
+                                     : ls_dummy_input_shape(layer, top);
 }

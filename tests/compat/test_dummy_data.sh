@@ -89,6 +89,17 @@ TEXT
 says 0 "words 4 x 3 (whole numbers from 0 to 8), next 4 x 3 (whole numbers from 0 to 6)" \
     plan --model indices.prototxt --input words=4,3 --input next=4,3
 says 3 "nothing says the shape of words: --input words=4,... does" plan --model indices.prototxt
+# Arrays whose shapes the definition says, with the samples along any axis.
+cat >arrays.prototxt <<'TEXT'
+layer { name: "data" type: "Data" top: "data" top: "steps" top: "label"
+  data_param { source: "nowhere.npy" backend: NPY batch_size: 6
+    tensor { shape { dim: 1 dim: 5 dim: 7 } } tensor { sample_axis: 1 shape { dim: 4 dim: 2 } } tensor { } } }
+layer { name: "rest" type: "Silence" bottom: "steps" }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+TEXT
+says 0 "data 6 x 1 x 5 x 7, steps 4 x 6 x 2, label 6 (whole numbers from 0 to 2)" plan --model arrays.prototxt
 cat >regions.prototxt <<'TEXT'
 layer { name: "data" type: "Input" top: "data" top: "rois"
   input_param { shape { dim: [1, 3, 16, 16] } shape { dim: [4, 5] } } }

@@ -148,6 +148,8 @@ static void wrong_fields_are_refused(void **state)
         {"top: 'a'", "\ntensor { name: 'token' }", "",
          "trial.prototxt:2:1: layer 'd': there is no tensor 'token'. hint: the records have: "
          "tokens, mask"},
+        {"top: 'a'", "\ntensor { name: 'mask' shape { dim: 3 dim: 2 } }", "",
+         "trial.prototxt:2:1: layer 'd': tensor 'mask' of the records is 2 3 (6), not 3 2 (6)"},
         {"top: 'a'", "new_height: 3", "", "new_height is for IMAGES and IMAGE_PAIRS"},
         {"top: 'a'", "", "transform_param { scale: 2 }",
          "transform_param is for images, and NPY has none"},
