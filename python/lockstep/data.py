@@ -4,9 +4,14 @@ import ctypes
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from . import _declarations as c
-from ._library import callback_type, encode
+from ._library import callback_type, decode, encode
 from .arrays import Tensor, numpy, to_tensor
 
+_NAMELESS = ("data is a dict of arrays by the names of tops, or a generator of such dicts for batches, "
+             "not a %s: ({\"data\": x, \"label\": y} for x, y in loader) makes one of a DataLoader")
+_PARTS = ("the records of '%s' have several parts: an array, or an object that brings records, is for "
+          "one top. Join them, {\"data\": numpy.stack([x for x, _ in dataset]), ...}, or give a "
+          "generator of batches, ({\"data\": x, \"label\": y} for x, y in loader)")
 _TYPES = {"f4", "f8", "f2", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}
 
 
@@ -17,6 +22,8 @@ def gather(batches: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:
         raise ImportError("joining batches needs NumPy: pip install numpy")
     parts: Dict[str, List[Any]] = {}
     for batch in batches:
+        if not isinstance(batch, Mapping):
+            raise TypeError(_NAMELESS % type(batch).__name__)
         if parts and set(parts) != set(batch):
             raise ValueError(f"a batch has {sorted(batch)}, and those before it {sorted(parts)}")
         for name, values in batch.items():
@@ -71,7 +78,10 @@ class Given:
 
     def _bring(self, records: Any, failed: Callable[[BaseException], Any]) -> None:
         """Record by record, as `records[i]`, when the library asks for it."""
-        first = _record(records[0], None)
+        whole = records[0]
+        if _has_parts(whole):
+            raise TypeError(_PARTS % decode(self._name))
+        first = _record(whole, None)
         shape = tuple(first.shape)
         kind = getattr(first.dtype, "str", "<f4")
         self._shape((len(records),) + shape, kind)
@@ -90,6 +100,16 @@ class Given:
 
         self._kept = callback_type(c.lockstep_array, "read")(read)
         self.struct.read = self._kept
+
+
+def _has_parts(record: Any) -> bool:
+    """Whether it is several things, as the items of PyTorch's datasets are: (picture, class)."""
+    if isinstance(record, Mapping):
+        return True
+    if not isinstance(record, (tuple, list)):
+        return False
+    arrays = [hasattr(part, "__len__") or bool(getattr(part, "shape", ())) for part in record]
+    return any(arrays) and (isinstance(record, tuple) or not all(arrays))
 
 
 def _record(values: Any, kind: Optional[str]) -> Any:
@@ -126,6 +146,8 @@ def named(arrays: Optional[Mapping[str, Any]], data: Any,
     found = list((arrays or {}).items())
     for prefix, given in (("", data), ("test:", test_data)):
         if given is not None:
+            if hasattr(given, "__getitem__") and not isinstance(given, (Mapping, list, tuple)):
+                raise TypeError(_NAMELESS % type(given).__name__)
             given = given if isinstance(given, Mapping) else gather(given)
             found += [(prefix + name, values) for name, values in given.items()]
     return found

@@ -24,6 +24,9 @@ class _Named(Mapping[str, Array]):
     def __getitem__(self, name: str) -> Array:
         return result(self.tensor(name))
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._index)
 

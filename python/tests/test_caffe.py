@@ -1,6 +1,7 @@
 """Caffe's names: what an old script does.
 SPDX-License-Identifier: BSD-2-Clause"""
 import os
+import types
 import unittest
 
 from support import Case
@@ -91,19 +92,56 @@ class Scripts(Case):
     def test_what_cannot_be_says_what_instead(self):
         net = caffe.Net("deploy.prototxt", caffe.TEST)
         solver = caffe.SGDSolver("solver.prototxt")
-        for what in (lambda: caffe.Classifier, lambda: caffe.nothing, lambda: net.backward(),
+        from lockstep.caffe import layers as L, params as P
+        from lockstep.caffe.proto import caffe_pb2
+        for what in (lambda: caffe.Classifier, lambda: net.backward(),
+                     lambda: caffe.NetSpec(), lambda: L.Convolution, lambda: P.Pooling.MAX,
+                     lambda: caffe_pb2.NetParameter(), lambda: caffe.layer_type_list(),
                      lambda: net.blobs["conv"].diff, lambda: net.params["ip"][0].diff,
                      lambda: net.blobs["conv"].reshape(1), lambda: net.forward(start="conv"),
-                     lambda: solver.net.layers, lambda: solver.apply_update(),
-                     lambda: caffe.io.array_to_datum):
-            with self.assertRaises(AttributeError):
+                     lambda: solver.test_nets[0].forward(start="conv"),
+                     lambda: solver.test_nets[0].blobs["label"], lambda: solver.param,
+                     lambda: solver.net.forward(end="ip"), lambda: solver.add_callback(None, None),
+                     lambda: solver.apply_update(), lambda: caffe.io.array_to_datum):
+            with self.assertRaisesRegex(AttributeError, ":"):
                 what()
-        with self.assertRaises(ValueError):
+        with self.assertRaises(AttributeError):
+            caffe.nothing
+        with self.assertRaisesRegex(ValueError, "SGDSolver"):
             caffe.Net("deploy.prototxt", caffe.TRAIN)
-        with self.assertRaises(ValueError):
-            net.blobs["ip"].data  # before forward()
-        with self.assertRaises(ValueError):
-            solver.net.blobs["conv"].data  # the same
+
+    def test_before_the_first_pass(self):
+        net = caffe.Net("deploy.prototxt", caffe.TEST)
+        solver = caffe.SGDSolver("solver.prototxt")
+        self.assertEqual({name: blob.data.shape for name, blob in net.blobs.items()},
+                         {"data": (2, 1, 28, 28), "conv": (2, 4, 12, 12), "ip": (2, 10),
+                          "prob": (2, 10)})
+        self.assertEqual(solver.net.blobs["ip"].data.shape, (20, 10))
+        self.assertFalse(solver.net.blobs["ip"].diff.any())
+        solver.step(1)
+        self.assertTrue(solver.net.blobs["ip"].data.any())
+
+    def test_names(self):
+        net = caffe.Net("deploy.prototxt", caffe.TEST)
+        solver = caffe.SGDSolver("solver.prototxt")
+        self.assertEqual(net.top_names["conv"], ["conv"])
+        self.assertEqual(net.bottom_names["ip"], ["conv"])
+        self.assertIn("loss", solver.net._layer_names)
+        self.assertEqual([layer.type for layer in solver.net.layers][-1], "SoftmaxWithLoss")
+        self.assertNotIn("accuracy", solver.net.top_names)
+        self.assertIn("accuracy", solver.test_nets[0].top_names)
+
+    def test_files(self):
+        solver = caffe.SGDSolver("solver.prototxt")
+        solver.step(1)
+        solver.snapshot()
+        weights = solver.net.params["ip"][0].data
+        net = caffe.Net("deploy.prototxt", "net_iter_1.caffemodel", caffe.TEST)
+        numpy.testing.assert_array_equal(net.params["ip"][0].data, weights)
+        net.save_hdf5("net.h5")
+        other = caffe.Net("deploy.prototxt", caffe.TEST)
+        other.load_hdf5("net.h5")
+        numpy.testing.assert_array_equal(other.params["ip"][0].data, weights)
 
     def test_seeds(self):
         caffe.set_random_seed(7)
@@ -134,6 +172,26 @@ class Pictures(unittest.TestCase):
                     lambda: transformer.preprocess("none", picture)):
             with self.assertRaises(ValueError):
                 bad()
+
+    def test_parts(self):
+        picture = numpy.arange(20, dtype=numpy.float32).reshape(4, 5, 1)
+        parts = caffe.io.oversample([picture, picture], (2, 3))
+        self.assertEqual(parts.shape, (20, 2, 3, 1))
+        numpy.testing.assert_array_equal(parts[3, :, :, 0], [[12, 13, 14], [17, 18, 19]])
+        numpy.testing.assert_array_equal(parts[4], picture[1:3, 1:4])
+        numpy.testing.assert_array_equal(parts[5], parts[0][:, ::-1])
+
+    def test_messages(self):
+        datum = types.SimpleNamespace(channels=1, height=2, width=2, data=b"\1\2\3\4")
+        self.assertEqual(caffe.io.datum_to_array(datum)[0, 1, 0], 3)
+        datum.data, datum.float_data = b"", [1.5, 2, 3, 4]
+        self.assertEqual(caffe.io.datum_to_array(datum)[0, 0, 0], 1.5)
+        blob = types.SimpleNamespace(num=0, channels=0, height=0, width=0, data=[1, 2], diff=[3, 4],
+                                     shape=types.SimpleNamespace(dim=[2, 1]))
+        self.assertEqual(caffe.io.blobproto_to_array(blob).shape, (2, 1))
+        blob.num = blob.channels = blob.height = 1
+        blob.width = 2
+        self.assertEqual(caffe.io.blobproto_to_array(blob, True)[0, 0, 0, 1], 4)
 
     def test_resizing(self):
         picture = numpy.arange(12, dtype=numpy.float32).reshape(3, 4, 1)

@@ -42,6 +42,16 @@ def make(count):
     return to_tensor(pictures), to_tensor(labels)
 
 
+class Pairs:
+    """Items as those of PyTorch's datasets."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return [float(index)] * 4, index
+
+
 class Records:
     """Brings records one by one."""
 
@@ -100,6 +110,11 @@ class Memory(Case):
         with self.assertRaises(TypeError):
             lockstep.Trainer(lockstep.Solver("solver.prototxt", data={
                 "data": self.data, "label": self.label}, test_data=self.test), data={})
+
+    def test_items_of_several_parts(self):
+        for data in (Pairs(), iter([Pairs()[0]]), {"data": Pairs(), "label": self.label}):
+            with self.assertRaisesRegex(TypeError, "for x, y in loader"):
+                lockstep.Trainer("solver.prototxt", data=data, test_data=self.test)
 
     @unittest.skipIf(numpy is None, "NumPy is not installed")
     def test_generators_and_types(self):

@@ -12,18 +12,23 @@ from ..arrays import numpy as _numpy
 if _numpy is None:
     raise ImportError("lockstep.caffe needs NumPy: pip install numpy")
 
-from . import io
+from . import absent, io
 from .nets import Net
 from .solvers import (AdaDeltaSolver, AdaGradSolver, AdamSolver, NesterovSolver, RMSPropSolver,
                       SGDSolver, get_solver)
 from .settings import (TEST, TRAIN, set_device, set_mode_cpu, set_mode_gpu, set_random_seed)
 
+absent.add(__name__)
 _INSTEAD = {
     "Classifier": "use Net with caffe.io.Transformer, or lockstep.Net(...).predict_picture(path)",
     "Detector": "use Net with caffe.io.Transformer",
-    "NetSpec": "write the prototxt as text",
-    "layers": "write the prototxt as text",
-    "params": "write the prototxt as text",
+    "NetSpec": absent.NET_SPEC,
+    "to_proto": absent.NET_SPEC,
+    "layer_type_list": "docs/caffe.md has a table of all layers",
+    "get_solver_from_file": "get_solver(path)",
+    "set_solver_count": "one process uses all workers by itself",
+    "set_solver_rank": "one process uses all workers by itself",
+    "set_multiprocess": "one process uses all workers by itself",
     "Layer": "layers of one's own are plugins in C (docs/caffe.md)",
     "NCCL": "one process uses all workers by itself",
     "init_log": "events are for callbacks: lockstep.Trainer(..., on_event=...)",

@@ -56,26 +56,32 @@ class Input(Blob):
 
 
 class Computed(Blob):
-    """What a net computes: found when it is looked at, of the inputs of the last forward()."""
+    """What a net computes: found when it is looked at, of the inputs of the last forward(). Before
+    the first one (find() gives None) it is zeros of `shape`, as in Caffe."""
 
-    def __init__(self, find: Callable[[], Any]) -> None:
-        self._find = find
+    def __init__(self, find: Callable[[], Any], shape: Tuple[int, ...] = ()) -> None:
+        self._find, self._first = find, shape
 
     @property
     def data(self) -> Any:
         """Its numbers, which are computed where they have not been."""
-        return self._find()
+        found = self._find()
+        return numpy.zeros(self._first, numpy.float32) if found is None else found
 
 
 class Activation(Blob):
     """What a net that trains has computed in the last update, and the gradient of its loss."""
 
-    def __init__(self, values: Blobs, gradients: Blobs, name: str) -> None:
+    def __init__(self, values: Blobs, gradients: Blobs, name: str,
+                 computed: Callable[[], bool]) -> None:
         self._values, self._gradients, self._name = values, gradients, name
+        self._computed = computed
 
     @property
     def data(self) -> Any:
-        """A copy of its numbers."""
+        """A copy of its numbers: zeros before the first pass, as in Caffe."""
+        if not self._computed():
+            return numpy.zeros(self.shape, numpy.float32)
         return numpy.asarray(self._values[self._name])
 
     @property
@@ -89,6 +95,8 @@ class Activation(Blob):
         if self._name not in self._gradients:
             raise AttributeError(f"'{self._name}' has no gradient: the backward pass does not come "
                                  "there (SGDSolver(path, data_gradients=True) has those of data)")
+        if not self._computed():
+            return numpy.zeros(self.shape, numpy.float32)
         return numpy.asarray(self._gradients[self._name])
 
 

@@ -32,6 +32,37 @@ def resize_image(picture: Any, size: Sequence[int]) -> Any:
     return upper * (1 - down) + lower * down
 
 
+def oversample(pictures: Any, crop_dims: Sequence[int]) -> Any:
+    """Of each picture [height, width, channels] ten parts: corners and middle, and their mirrors."""
+    high, wide = int(crop_dims[0]), int(crop_dims[1])
+    parts = []
+    for picture in pictures:
+        height, width = picture.shape[:2]
+        below, right = height - high, width - wide
+        if below < 0 or right < 0:
+            raise ValueError(f"a picture of {height} x {width} has no part of {high} x {wide}")
+        places = [(top, left) for top in (0, below) for left in (0, right)]
+        crops = [picture[top:top + high, left:left + wide]
+                 for top, left in places + [(below // 2, right // 2)]]
+        parts += crops + [crop[:, ::-1] for crop in crops]
+    return numpy.stack(parts).astype(numpy.float32, copy=False)
+
+
+def blobproto_to_array(blob: Any, return_diff: bool = False) -> Any:
+    """The numbers of a BlobProto (of Caffe's caffe_pb2), with its shape."""
+    legacy = [getattr(blob, name, 0) for name in ("num", "channels", "height", "width")]
+    shape = legacy if any(legacy) else list(blob.shape.dim)
+    return numpy.array(blob.diff if return_diff else blob.data, numpy.float32).reshape(shape)
+
+
+def datum_to_array(datum: Any) -> Any:
+    """The numbers of a Datum (of Caffe's caffe_pb2) [channels, height, width]."""
+    shape = (datum.channels, datum.height, datum.width)
+    if len(datum.data):
+        return numpy.frombuffer(datum.data, numpy.uint8).reshape(shape)
+    return numpy.array(datum.float_data, float).reshape(shape)
+
+
 class Transformer:
     """Brings pictures to the form of a net's inputs: Transformer({"data": net.blobs["data"].shape}).
     The order is Caffe's: size, axes, channels, raw scale, mean, input scale."""
@@ -115,8 +146,7 @@ class Transformer:
 
 
 def __getattr__(name: str) -> Optional[Any]:
-    hint = {"blobproto_to_array": "give a mean file to the definition (transform_param), or to "
-                                  "lockstep.Net(..., mean=path)",
-            "array_to_datum": "train on arrays: lockstep.Trainer(solver, data={...})",
-            "oversample": "lockstep.Net(..., oversample=True).predict_picture(path)"}.get(name)
+    hint = {"array_to_blobproto": "'lockstep mean' writes mean files; lockstep.Net(..., mean=path) "
+                                  "takes one",
+            "array_to_datum": "train on arrays: lockstep.Trainer(solver, data={...})"}.get(name)
     raise AttributeError(f"lockstep.caffe.io has no '{name}'" + (f": {hint}" if hint else ""))

@@ -48,7 +48,8 @@ class Net:
             else:
                 raise TypeError("Net(definition, weights, phase)")
         if phase == TRAIN:
-            raise ValueError("nets run in their test phase; SGDSolver trains")
+            raise ValueError("nets run in their test phase: Net(path, weights, caffe.TEST); "
+                             "caffe.SGDSolver(path).net is one that trains, with gradients")
         if phase not in (None, TEST):
             raise ValueError(f"there is no phase {phase}")
         names, path = list(stages), os.fspath(network_file)
@@ -77,14 +78,14 @@ class Net:
                 if name in self.inputs:
                     self.blobs[name] = Input(shape)
                 else:
-                    self.blobs[name] = Computed(functools.partial(self._compute, name))
+                    self.blobs[name] = Computed(functools.partial(self._compute, name), shape)
                     if name not in read and name not in self.outputs:
                         self.outputs.append(name)
         self._given: Optional[Dict[str, Any]] = None  # the inputs of the last forward()
 
     def _compute(self, name: str) -> Any:
         if self._given is None:
-            raise ValueError("nothing was computed yet: call forward()")
+            return None
         self._push()
         if self._filled and name not in self._net._cut:
             self._keep_weights()
@@ -173,6 +174,28 @@ class Net:
         return list(self._layers)
 
     @property
+    def _blob_names(self) -> List[str]:
+        return list(self.blobs)
+
+    @property
+    def top_names(self) -> Dict[str, List[str]]:
+        """By layer the names of its tops."""
+        return OrderedDict((layer.name, list(layer.tops)) for layer in self._layers)
+
+    @property
+    def bottom_names(self) -> Dict[str, List[str]]:
+        """By layer the names of its bottoms."""
+        return OrderedDict((layer.name, list(layer.bottoms)) for layer in self._layers)
+
+    def save_hdf5(self, path: Any) -> None:
+        """Writes the weights as HDF5."""
+        if not os.fspath(path).endswith(".h5"):
+            raise ValueError("the name of a file of HDF5 ends in .h5")
+        self.save(path)
+
+    load_hdf5 = copy_from
+
+    @property
     def layer_dict(self) -> Dict[str, Any]:
         """Layers by their names."""
         return OrderedDict((layer.name, layer) for layer in self._layers)
@@ -181,7 +204,6 @@ class Net:
         hints = {"backward": "a solver's net has gradients: solver.net.forward(), then "
                              "solver.net.blobs[name].diff and solver.net.params[name][i].diff",
                  "set_input_arrays": "lockstep.Trainer(solver, data={...}) trains on arrays",
-                 "load_hdf5": "copy_from reads HDF5, too",
-                 "save_hdf5": "save(path) writes HDF5 where the name ends in .h5"}
+                 "set_mode_gpu": "caffe.set_mode_gpu()"}
         hint = hints.get(name)
         raise AttributeError(f"Net has no '{name}'" + (f": {hint}" if hint else ""))

@@ -8,13 +8,27 @@ from typing import Any, Dict, List, Optional
 import numpy
 
 from ..errors import UsageError
+from ..files import convert_weights
+from ..structure import layers
 from ..training import Trainer
 from . import settings
 from .blobs import Activation, Blob, Computed, Parameters
 
 
+class _Figures(OrderedDict[str, Blob]):
+    """Blobs of a test net: those that it ends with."""
+
+    def __missing__(self, name: str) -> Blob:
+        raise AttributeError(f"a test net has figures of its last forward() over all data ("
+                             f"{', '.join(self) or 'none yet'}), and no blob '{name}' of a batch: "
+                             "caffe.Net(path, weights, caffe.TEST) has the blobs of arrays that it "
+                             "is given, with share_with(solver.net) in place of weights")
+
+
 class _TestNet:
     """solver.test_nets[i]: figures of its tests, and the parameters that all nets share."""
+
+    _phase = "TEST"
 
     def __init__(self, solver: "SGDSolver", index: int) -> None:
         self._solver, self._index = solver, index
@@ -28,11 +42,33 @@ class _TestNet:
     @property
     def blobs(self) -> Dict[str, Blob]:
         """What the net ends with, after forward()."""
-        return OrderedDict((name, Computed(functools.partial(self._figures.__getitem__, name)))
-                           for name in self._figures)
+        return _Figures((name, Computed(functools.partial(self._figures.__getitem__, name)))
+                        for name in self._figures)
 
-    def forward(self) -> Dict[str, Any]:
+    @property
+    def layers(self) -> List[Any]:
+        """With `type` and `name`."""
+        return layers(self._solver._path, phase=self._phase)
+
+    @property
+    def _layer_names(self) -> List[str]:
+        return [layer.name for layer in self.layers]
+
+    @property
+    def top_names(self) -> Dict[str, List[str]]:
+        """By layer the names of its tops."""
+        return OrderedDict((layer.name, list(layer.tops)) for layer in self.layers)
+
+    @property
+    def bottom_names(self) -> Dict[str, List[str]]:
+        """By layer the names of its bottoms."""
+        return OrderedDict((layer.name, list(layer.bottoms)) for layer in self.layers)
+
+    def forward(self, **parts: Any) -> Dict[str, Any]:
         """Runs it over all its data (not one batch), and returns its outputs."""
+        if parts:
+            raise AttributeError("a net of a solver runs as a whole: forward(); for a part of it, "
+                                 "caffe.Net(path, weights, caffe.TEST).forward(blobs=[...])")
         self._solver._params.push()
         outputs = self._solver.trainer.evaluate(self._index)
         self._figures = {name: numpy.array(output.values if len(output.values) > 1
@@ -62,29 +98,40 @@ class _TestNet:
 
     def __getattr__(self, name: str) -> Any:
         hint = {"backward": ": solver.net has gradients",
-                "layers": ": lockstep.structure.layers(path) lists them"}.get(name, "")
+                "save_hdf5": ": save(path), and lockstep.convert_weights(path, 'net.h5')",
+                "reshape": ": its shapes are those of the definition"}.get(name, "")
         raise AttributeError(f"a solver's net has no '{name}'{hint}")
 
 
 class _TrainNet(_TestNet):
     """solver.net: what the last update, or forward(), has computed, with gradients."""
 
+    _phase = "TRAIN"
+
     @property
     def blobs(self) -> Dict[str, Blob]:
         """Blobs with .data and .diff, of all samples of the last update."""
         trainer = self._solver.trainer
-        return OrderedDict((name, Activation(trainer.blobs, trainer.blob_gradients, name))
-                           for name in trainer.blobs)
+        return OrderedDict((name, Activation(trainer.blobs, trainer.blob_gradients, name,
+                                             self._has_computed)) for name in trainer.blobs)
 
-    def forward(self) -> Dict[str, Any]:
+    def _has_computed(self) -> bool:
+        trainer = self._solver.trainer
+        return trainer.has_gradients or trainer.iteration > self._solver._first
+
+    def forward(self, **parts: Any) -> Dict[str, Any]:
         """The forward (and the backward) pass of the batch that step(1) will take: its losses and
         other figures. The data do not go on."""
+        if parts:
+            super().forward(**parts)  # says what to do
         self._solver._params.push()
         self._solver.trainer.compute_gradients()
         return {name: numpy.asarray(self._solver.trainer.blobs[name]) for name in self.outputs}
 
-    def backward(self) -> Dict[str, Any]:
+    def backward(self, **parts: Any) -> Dict[str, Any]:
         """The gradients of forward(), which that has computed: blobs[...].diff, params[...].diff."""
+        if parts:
+            super().forward(**parts)
         self._solver._params.push()
         if not self._solver.trainer.has_gradients:
             self.forward()
@@ -112,6 +159,7 @@ class SGDSolver:
         if settings.seed is not None:
             given["set"] = dict(given.get("set") or {}, random_seed=settings.seed)
         self.trainer = self._make(given)
+        self._first = self.trainer.iteration
         self._params = Parameters(self.trainer.parameters, self.trainer.gradients)
         self.net = _TrainNet(self, -1)
         self.test_nets = [_TestNet(self, i) for i in range(self.trainer.test_count)]
@@ -150,14 +198,20 @@ class SGDSolver:
         self._begin(resume=os.fspath(path))
 
     def snapshot(self) -> Optional[str]:
-        """Writes a snapshot where the solver says."""
+        """Writes a snapshot where the solver says, and its weights as a caffemodel beside it."""
         self._params.push()
-        return self.trainer.snapshot()
+        written = self.trainer.snapshot()
+        if written is not None and written.endswith(".safetensors"):
+            convert_weights(written, written[:-len(".safetensors")] + ".caffemodel")
+        return written
 
     def __getattr__(self, name: str) -> Any:
         hint = {"add_callback": ": solver.trainer.add_listener(function) is called with events",
                 "apply_update": ": step(1) computes gradients and applies them",
-                "param": ": lockstep.Trainer(path, set={...}) overrides fields"}.get(name, "")
+                "param": ": solver.trainer.solver.text() is the definition, and "
+                         "SGDSolver(path, set={...}) overrides fields",
+                "test_net": ": test_nets[0]",
+                "share_weights": ": a net's share_with(solver.net)"}.get(name, "")
         raise AttributeError(f"a solver has no '{name}'{hint}")
 
 
