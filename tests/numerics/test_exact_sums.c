@@ -327,7 +327,7 @@ static void failures_name_the_first_parameter_in_order(void **state)
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-enum { ROWS = 46, LENGTH = 37, PARTS = 12 };
+enum { ROWS = 46, LENGTH = 37, PARTS = 12, SPANS = 10, EACH = 512 };
 
 /* Element i of the layout: its row. Plain, or in blocks of 16 rows as convolutions have them, with
  * padding. */
@@ -400,6 +400,54 @@ static void rows_have_exponents_of_their_own(void **state)
     (void)state;
     for (int way = 0; way < 4; way++)
         check_rows(way & 1, way & 2);
+}
+
+/* The error of elements [begin, end) beside their totals. */
+static double error_of(const float *out, float (*gradient)[SPANS * EACH], size_t begin, size_t end)
+{
+    double error = 0, size = 0;
+    for (size_t i = begin; i < end; i++) {
+        double total = 0;
+        for (int p = 0; p < PARTS; p++)
+            total += (double)gradient[p][i];
+        error += ((double)out[i] - total) * ((double)out[i] - total);
+        size += total * total;
+    }
+    return sqrt(error / size);
+}
+
+/* Within a row there is one exponent. Numbers of a row that are 2^-k as large as its largest have
+ * an error of 2^(k - 34) beside their totals in the first updates, and of 2^(k - 39) when the
+ * exponent has followed; rounding to fp32 makes 2^-25. (docs/numerics.md, section 3) */
+static void small_parts_of_a_row_have_fewer_digits(void **state)
+{
+    (void)state;
+    static float gradient[PARTS][SPANS * EACH], out[SPANS * EACH];
+    const size_t count = (size_t)SPANS * EACH;
+    struct ls_sums *sums = make(&count, 1, 1);
+    int parameter, micro_batch;
+    for (uint64_t p = 0; p < PARTS; p++)
+        for (size_t i = 0; i < count; i++)
+            gradient[p][i] = ldexpf(2 * ls_random_uniform(60, p, i) - 1, -5 * (int)(i / EACH));
+    begin(sums, true);
+    add(sums, 0, 0, gradient[0]);
+    assert_int_equal(end(sums, &parameter, &micro_batch), LS_SUMS_GOOD);
+    for (int update = 1; update <= 200; update++) {
+        begin(sums, false);
+        for (int p = 0; p < PARTS; p++)
+            add(sums, 0, p, gradient[p]);
+        assert_int_equal(end(sums, &parameter, &micro_batch), LS_SUMS_GOOD);
+        assert_int_equal(ls_sums_read(sums, 0, 0, count, out, NULL), 0);
+        const int digits = update < 200 ? 33 : 38;
+        for (size_t span = 0; span < SPANS && (update < 3 || update == 200); span++) {
+            const double error = error_of(out, gradient, span * EACH, (span + 1) * EACH),
+                         bound = ldexp(1, 5 * (int)span - digits);
+            assert_true(error <= fmax(fmin(bound, 1), 0x1p-25));
+            assert_true(error >= fmin(bound / 4, 1) || error <= 0x1p-25); /* and no better */
+        }
+        ls_sums_next(sums, 0, ls_largest(out, count));
+    }
+    ls_sums_free(sums);
 }
 
 /* A row is seen for the first time, then seldom: at most one repeat, if the row is very small. */
@@ -494,6 +542,7 @@ int main(void)
         cmocka_unit_test(the_next_exponent_follows_the_largest_element),
         cmocka_unit_test(failures_name_the_first_parameter_in_order),
         cmocka_unit_test(rows_have_exponents_of_their_own),
+        cmocka_unit_test(small_parts_of_a_row_have_fewer_digits),
         cmocka_unit_test(a_new_row_asks_for_one_repeat_at_most),
         cmocka_unit_test(alternating_gradients_settle_at_the_larger_exponent),
         cmocka_unit_test(a_gradient_that_outgrows_its_past_is_told),
