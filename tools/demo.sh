@@ -106,7 +106,7 @@ picture_updates() {
 }
 
 # Writes the data layers to the file $1 and sets kind, classes, own, and length: the updates that
-# take about a minute on two cores.
+# take a minute or two on two cores.
 choose_data() {
     length=6000
     own="./run demo $directory"

@@ -71,3 +71,10 @@ grep -q 'a cat\|dogs' "$work/log" || fail "the classes have no names"
 
 refuse "$work/missing" "no folder"
 echo "three demos"
+
+# A build folder that was moved or copied: ./run says what to do, where CMake would fail.
+mkdir -p "$work/copy/build"
+cp "$LOCKSTEP_SOURCE/run" "$LOCKSTEP_SOURCE/CMakePresets.json" "$work/copy"
+echo "CMAKE_CACHEFILE_DIR:INTERNAL=/elsewhere/build" >"$work/copy/build/CMakeCache.txt"
+! "$work/copy/run" build >"$work/log" 2>&1 || fail "a build folder of another place is used"
+grep -q 'moved or copied from /elsewhere/build: remove it (rm -r build)' "$work/log" || fail "a moved build folder"
