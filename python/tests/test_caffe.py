@@ -11,6 +11,7 @@ try:
 except ImportError:
     raise unittest.SkipTest("NumPy is not installed") from None
 
+import lockstep
 from lockstep import caffe
 
 DEPLOY = """
@@ -120,6 +121,20 @@ class Scripts(Case):
         self.assertFalse(solver.net.blobs["ip"].diff.any())
         solver.step(1)
         self.assertTrue(solver.net.blobs["ip"].data.any())
+
+    def test_a_net_with_data_layers(self):
+        caffe.SGDSolver("solver.prototxt").solve()
+        net = caffe.Net("net.prototxt", "net_iter_30.safetensors", caffe.TEST)
+        figures = net.forward()  # over all its data
+        own = lockstep.Net("net.prototxt", "net_iter_30.safetensors").test()
+        self.assertEqual(float(figures["accuracy"]), numpy.float32(own["accuracy"]))
+        self.assertEqual(float(net.blobs["loss"].data), float(figures["loss"]))
+        with self.assertRaises(AttributeError):
+            net.blobs["ip"].data
+        pictures = numpy.ones((3, 1, 28, 28), numpy.float32)
+        net.blobs["data"].reshape(3, 1, 28, 28)
+        net.blobs["label"].reshape(3)
+        self.assertEqual(net.forward(data=pictures, blobs=["ip"])["ip"].shape, (3, 10))
 
     def test_names(self):
         net = caffe.Net("deploy.prototxt", caffe.TEST)

@@ -19,6 +19,7 @@ from .solvers import (AdaDeltaSolver, AdaGradSolver, AdamSolver, NesterovSolver,
 from .settings import (TEST, TRAIN, set_device, set_mode_cpu, set_mode_gpu, set_random_seed)
 
 absent.add(__name__)
+__version__ = "1.0.0"  # whose names these are
 _INSTEAD = {
     "Classifier": "use Net with caffe.io.Transformer, or lockstep.Net(...).predict_picture(path)",
     "Detector": "use Net with caffe.io.Transformer",

@@ -82,8 +82,16 @@ class Net:
                     if name not in read and name not in self.outputs:
                         self.outputs.append(name)
         self._given: Optional[Dict[str, Any]] = None  # the inputs of the last forward()
+        self._figures: Dict[str, Any] = {}  # of a test over the net's own data
+        self._reads = any(layer.type != "Input" for layer in self._layers
+                          if not layer.bottoms and set(layer.tops) & set(self.inputs))
 
     def _compute(self, name: str) -> Any:
+        if name in self._figures:
+            return self._figures[name]
+        if self._figures:
+            raise AttributeError(f"'{name}' was not kept: a net with data layers is tested over all "
+                                 "its data; forward(data=..., blobs=[...]) computes blobs of arrays")
         if self._given is None:
             return None
         self._push()
@@ -113,7 +121,8 @@ class Net:
     def forward(self, blobs: Optional[Iterable[str]] = None, start: Optional[str] = None,
                 end: Optional[str] = None, **inputs: Any) -> Dict[str, Any]:
         """A forward pass of what lies in the input blobs, or is given by name: what the net ends
-        with, and `blobs`."""
+        with, and `blobs`. A net with data layers that is given nothing is tested over all its data:
+        its losses and accuracies."""
         if start is not None or end is not None:
             raise AttributeError("a net runs from its inputs to the blobs that are asked for: "
                                  "forward(blobs=[...])")
@@ -121,8 +130,22 @@ class Net:
             if name not in self.inputs:
                 raise KeyError(f"the net has no input '{name}'; it has {', '.join(self.inputs)}")
             self.blobs[name].data[...] = values
+        self._figures = {}
+        if self._reads and not any(self.blobs[name].data.any() for name in self.inputs):
+            self._push()
+            self._figures = {name: numpy.array(output.values if len(output.values) > 1
+                                               else output.values[0], numpy.float32)
+                             for name, output in self._net.test().outputs.items()}
+            return {name: self.blobs[name].data for name in list(self._figures) + list(blobs or ())}
         self._given = {name: self.blobs[name].data.copy() for name in self.inputs}
-        return {name: self.blobs[name].data for name in self.outputs + list(blobs or ())}
+        found = {name: self.blobs[name].data for name in blobs or ()}
+        for name in self.outputs:
+            try:
+                found[name] = self.blobs[name].data
+            except LockstepError:  # a loss or an accuracy, which is a result of a test
+                if not self._reads:
+                    raise
+        return found
 
     def forward_all(self, blobs: Optional[Iterable[str]] = None, **inputs: Any) -> Dict[str, Any]:
         """The same for any number of samples."""
@@ -204,6 +227,7 @@ class Net:
         hints = {"backward": "a solver's net has gradients: solver.net.forward(), then "
                              "solver.net.blobs[name].diff and solver.net.params[name][i].diff",
                  "set_input_arrays": "lockstep.Trainer(solver, data={...}) trains on arrays",
-                 "set_mode_gpu": "caffe.set_mode_gpu()"}
+                 "clear_param_diffs": "gradients are those of one update",
+                 "forward_backward_all": "solver.net.forward() computes gradients, too"}
         hint = hints.get(name)
         raise AttributeError(f"Net has no '{name}'" + (f": {hint}" if hint else ""))
