@@ -18,6 +18,7 @@ struct spot {
     size_t line;         /* the spots that stand straight below each other, by the first of them */
     size_t above, below; /* the neighbours that it stands straight below and above; NONE */
     size_t length;       /* how many spots of the line are above it */
+    size_t depth;        /* nodes on the longest way down */
     int row;
     bool bend;
 };
@@ -292,7 +293,8 @@ static bool crosses(const struct work *work, size_t above, size_t below)
 }
 
 /* The neighbour above or below that a spot should be in one straight line with: the one that ends
- * the longest line, so that a net has a spine; of several such the one in the middle. */
+ * the longest line, or from which the longest way goes down, so that a net has a spine; of several
+ * such the one in the middle. */
 static size_t choose(const struct work *work, size_t index, bool up, bool bends)
 {
     enum { MOST = 64 };
@@ -302,11 +304,12 @@ static size_t choose(const struct work *work, size_t index, bool up, bool bends)
         const struct line *line = &work->line[work->neighbour[spot->first + n]];
         const size_t near = up ? line->above : line->below;
         const struct spot *other = &work->spot[near];
+        const size_t long_as = up ? other->length : other->depth;
         if (near == index || other->bend != bends || (up ? other->below : other->above) != NONE ||
-            crosses(work, line->above, line->below) || (up && other->length < longest))
+            crosses(work, line->above, line->below) || long_as < longest)
             continue;
-        if (up && other->length > longest) {
-            longest = other->length;
+        if (long_as > longest) {
+            longest = long_as;
             count = 0;
         }
         size_t at = count < MOST ? count++ : MOST - 1;
@@ -325,9 +328,24 @@ static void stand_below(struct work *work, size_t above, size_t below)
         work->spot[s].length = work->spot[work->spot[s].above].length + 1;
 }
 
+static void find_depths(struct work *work)
+{
+    for (size_t i = work->spots; i-- > 0;) { /* rows from below to above */
+        struct spot *spot = &work->spot[work->order[i]];
+        spot->depth = 0;
+        for (size_t n = 0; n < spot->count; n++) {
+            const struct line *line = &work->line[work->neighbour[spot->first + n]];
+            const struct spot *below = &work->spot[line->below];
+            if (line->above == work->order[i] && below->depth + !below->bend > spot->depth)
+                spot->depth = below->depth + !below->bend;
+        }
+    }
+}
+
 /* Makes lines straight: first those of edges that pass rows, then those between nodes. */
 static void straighten(struct work *work)
 {
+    find_depths(work);
     for (size_t s = 0; s < work->spots; s++)
         work->spot[s].above = work->spot[s].below = NONE, work->spot[s].length = 0;
     static const struct {

@@ -131,6 +131,27 @@ static void test_straight_drawing(void **state)
     ls_layered_free(&drawing);
 }
 
+/* Short branches on both sides of the net, in front of its next layer: it stays straight. */
+static void test_straight_spine(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 30, NODES = 1 + 4 * BLOCKS, EDGES = 4 * BLOCKS };
+    struct ls_layered_node node[NODES] = {{0}};
+    struct ls_layered_edge edge[EDGES] = {{0}};
+    for (size_t i = 0; i < NODES; i++)
+        node[i].width = 80;
+    for (size_t b = 0; b < BLOCKS; b++)
+        for (size_t i = 0; i < 4; i++) /* three heads, and what goes on */
+            edge[4 * b + i] = (struct ls_layered_edge){.from = 4 * b, .to = 4 * b + 1 + i};
+    struct ls_layered drawing = {
+        .node = node, .nodes = NODES, .edge = edge, .edges = EDGES, .gap = 12};
+    assert_true(ls_layered_run(&drawing));
+    for (size_t b = 0; b <= BLOCKS; b++)
+        assert_true(fabs(node[4 * b].x - node[0].x) < 1e-6 || b == BLOCKS);
+    assert_true(drawing.width < 700);
+    ls_layered_free(&drawing);
+}
+
 /* Copies of a block are one, those inside of a copy as well; the layer behind them is not theirs,
  * and what differs stays. */
 static void test_repeated_layers(void **state)
@@ -267,6 +288,7 @@ int main(void)
         cmocka_unit_test_setup(test_draw, reset),
         cmocka_unit_test(test_rows_of_a_drawing),
         cmocka_unit_test(test_straight_drawing),
+        cmocka_unit_test(test_straight_spine),
         cmocka_unit_test(test_repeated_layers),
         cmocka_unit_test_setup(test_caffe_tools, reset),
         cmocka_unit_test_setup(test_time_of_a_net, reset),
