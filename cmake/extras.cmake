@@ -26,7 +26,7 @@ function(ls_plugin name source)
   target_compile_definitions(${name} PRIVATE ${ARGN})
 endfunction()
 ls_plugin(shrink ${CMAKE_SOURCE_DIR}/examples/plugin/shrink.c)
-foreach(fault RANGE 0 21)
+foreach(fault RANGE 0 25)
   ls_plugin(faulty_${fault} ${CMAKE_SOURCE_DIR}/tests/plugins/faulty.c FAULT=${fault})
 endforeach()
 

@@ -8,6 +8,7 @@
 
 #include "api/api.h"
 #include "api/options.h"
+#include "api/plugin_child.h"
 #include "api/plugin_trial.h"
 #include "base/memory.h"
 #include "layers/layers.h"
@@ -259,7 +260,7 @@ static int check_types(struct ls_plugin_check *check, const struct ls_plugin *pl
             check->bottoms = (int)check->options->bottom_count;
         int result =
             check->bottoms >= check->of->bottoms_min && check->bottoms <= check->of->bottoms_max
-                ? check_type(check)
+                ? ls_plugin_test_in_child(check, check_type)
                 : ls_fail(check->error, LOCKSTEP_USAGE, check->of->type, NULL,
                           "it does not take %d bottoms", check->bottoms);
         status = status != 0 ? status : result;

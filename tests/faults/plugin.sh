@@ -117,4 +117,11 @@ checks 8 14 'Twice: forward gives other bits for the same numbers'
 checks 8 15 'Twice: forward writes to what it should only read'
 checks 8 16 'Twice: forward writes behind the end'
 checks 8 17 'Twice: forward leaves elements of its output out'
+plugin_net 'type: "Twice"' >twice.prototxt
+for fault in 22 23 24; do
+    checks 8 $fault 'Twice: ends the process, or its thread, with code 0'
+    expect 7 'code of a plugin, or of a library, has ended the program' -- \
+        "$LOCKSTEP" plan --plugin "$plugins/faulty_$fault.so" --model twice.prototxt
+done
+checks 8 25 'Twice: crashes: Segmentation fault'
 finish

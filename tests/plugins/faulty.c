@@ -4,8 +4,12 @@
 
 #include <fenv.h>
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     NONE,
@@ -29,7 +33,11 @@ enum {
     NO_TERMINATOR,
     WRONG_SCRATCH,
     WRONG_FILLER,
-    CHANGES_ROUNDING /* of the thread that calls it */
+    CHANGES_ROUNDING, /* of the thread that calls it */
+    EXITS,
+    EXITS_AT_ONCE,
+    ENDS_THREAD,
+    CRASHES
 };
 
 struct state {
@@ -46,6 +54,14 @@ static int setup(struct lockstep_plugin_setup *setup)
     setup->top[0] = setup->bottom[0];
     if (FAULT == CHANGES_ROUNDING)
         fesetround(FE_DOWNWARD);
+    if (FAULT == EXITS)
+        exit(0);
+    if (FAULT == EXITS_AT_ONCE)
+        _exit(0);
+    if (FAULT == ENDS_THREAD)
+        pthread_exit(NULL);
+    if (FAULT == CRASHES)
+        raise(SIGSEGV);
     if (FAULT == WRONG_ROWS)
         setup->top[0].dim[0]++;
     if (FAULT == WRONG_BLOB) {
