@@ -35,6 +35,7 @@ struct lockstep_series {
                          a net with several losses */
     const struct lockstep_point *points;
     size_t count;
+    int better; /* which figure is: 1 a larger one, -1 a smaller one, 0: it is not known */
 };
 
 /* A fact of a run: a member of its "run" event, such as "seed" or "environment". */

@@ -60,9 +60,10 @@ struct lockstep_output {
     size_t count;
     double loss_weight; /* 0: not part of the loss */
     /* What the class of each figure is called ("": it has no name). NULL in it: a class that is not
-     * measured, as the background of boxes; its figure says nothing. NULL: they are of no classes, or
-     * of classes without names. */
+     * measured, as the background of boxes; its figure says nothing. NULL: they are of no classes,
+     * or of classes without names. */
     const char *const *classes;
+    int better; /* which figure is: 1 a larger one, -1 a smaller one, 0: it is not known */
 };
 
 /* A computation of a micro-batch that was wrong, as others of the same have shown. */

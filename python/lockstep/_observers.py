@@ -66,7 +66,8 @@ def _outputs(event: Any) -> List[Dict[str, Any]]:
         item = event.outputs[i]
         found.append({"name": decode(item.name),
                       "values": [_plain(value) for value in item.values[:item.count]],
-                      "loss_weight": item.loss_weight})
+                      "loss_weight": item.loss_weight,
+                      **({"better": "max" if item.better > 0 else "min"} if item.better else {})})
     return found
 
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/api.h"
 #include "api/options.h"
+#include "report/figure.h"
 #include "report/log.h"
 #include "report/page.h"
 #include "report/parting.h"
@@ -36,7 +37,8 @@ const struct lockstep_series *lockstep_log_series(const struct lockstep_log *log
     for (size_t i = 0; i < log->series_count; i++)
         log->shown[i] = (struct lockstep_series){.name = log->series[i].name,
                                                  .points = log->series[i].points,
-                                                 .count = log->series[i].count};
+                                                 .count = log->series[i].count,
+                                                 .better = ls_figure_direction(&log->series[i])};
     *count = log->series_count;
     return log->shown;
 }

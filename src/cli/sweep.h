@@ -31,6 +31,7 @@ struct ls_sweep_end {
     struct ls_sweep_figure {
         char *name; /* of a series of the log: "test/accuracy", "loss" */
         double value;
+        int better; /* as lockstep_series.better */
     } * figures;
     size_t count;
 };
@@ -105,7 +106,10 @@ void ls_sweep_log_close(struct ls_sweep_run *run);
 int64_t ls_sweep_log_iteration(const struct ls_sweep_run *run, double *loss);
 /* The end of a part at that update; NULL: there is none. */
 const struct ls_sweep_end *ls_sweep_end_at(const struct ls_sweep_run *run, int64_t iteration);
-/* A figure of it: true, if it has it. */
+/* A figure of it; NULL: it has none of that name, or `end` is NULL. */
+const struct ls_sweep_figure *ls_sweep_find_figure(const struct ls_sweep_end *end,
+                                                   const char *name);
+/* Its value: true, if it has it. */
 bool ls_sweep_figure_of(const struct ls_sweep_end *end, const char *name, double *value);
 void ls_sweep_free_ends(struct ls_sweep_run *run);
 

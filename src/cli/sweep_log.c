@@ -61,6 +61,7 @@ static int take_figures(const struct ls_sweep_run *run, struct ls_sweep_end *end
             continue;
         if ((figure->name = strdup(name)) == NULL)
             return ls_cli_no_memory();
+        figure->better = series[i].better;
         end->count++;
     }
     return 0;
@@ -87,14 +88,20 @@ const struct ls_sweep_end *ls_sweep_end_at(const struct ls_sweep_run *run, int64
     return NULL;
 }
 
-bool ls_sweep_figure_of(const struct ls_sweep_end *end, const char *name, double *value)
+const struct ls_sweep_figure *ls_sweep_find_figure(const struct ls_sweep_end *end, const char *name)
 {
     for (size_t i = 0; end != NULL && name != NULL && i < end->count; i++)
-        if (strcmp(end->figures[i].name, name) == 0) {
-            *value = end->figures[i].value;
-            return true;
-        }
-    return false;
+        if (strcmp(end->figures[i].name, name) == 0)
+            return &end->figures[i];
+    return NULL;
+}
+
+bool ls_sweep_figure_of(const struct ls_sweep_end *end, const char *name, double *value)
+{
+    const struct ls_sweep_figure *figure = ls_sweep_find_figure(end, name);
+    if (figure != NULL)
+        *value = figure->value;
+    return figure != NULL;
 }
 
 void ls_sweep_free_ends(struct ls_sweep_run *run)

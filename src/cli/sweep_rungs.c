@@ -56,29 +56,15 @@ size_t ls_sweep_count_waiting(const struct ls_sweep *sweep)
 
 /* ---- The figure that decides ----------------------------------------------------------------- */
 
-/* Small ones are better of what is a loss or an error. */
-static bool guess_larger(const char *metric)
-{
-    static const char *const small[] = {"loss", "error", "perplexity", "mse", "mae", "distance"};
-    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
-        if (strstr(metric, small[i]) != NULL)
-            return false;
-    return true;
-}
-
-/* What is judged by where nothing is said: the first accuracy of a test, its first figure, or the
- * loss of the training. */
+/* What is judged by where nothing is said: the first figure of a test of which a larger one is
+ * better (an accuracy), its first figure of which a smaller one is, or the loss of the training. */
 static const char *choose(const struct ls_sweep_end *end)
 {
-    const char *found = "loss";
-    for (size_t i = end->count; i-- > 0;)
-        if (strncmp(end->figures[i].name, "test", 4) == 0)
-            found = end->figures[i].name;
-    for (size_t i = end->count; i-- > 0;)
-        if (strncmp(end->figures[i].name, "test", 4) == 0 &&
-            strstr(end->figures[i].name, "accuracy") != NULL)
-            found = end->figures[i].name;
-    return found;
+    for (int better = 1; better >= -1; better -= 2)
+        for (size_t i = 0; i < end->count; i++)
+            if (strncmp(end->figures[i].name, "test", 4) == 0 && end->figures[i].better == better)
+                return end->figures[i].name;
+    return "loss";
 }
 
 /* "accuracy" means "test/accuracy", where there is no figure of that very name. */
@@ -132,8 +118,16 @@ int ls_sweep_find_metric(struct ls_sweep *sweep)
     if (sweep->metric == NULL)
         return ls_cli_no_memory();
     const char *best = sweep->values->best;
-    sweep->larger = best != NULL ? strcmp(best, "max") == 0 : guess_larger(found);
-    return 0;
+    const struct ls_sweep_figure *figure = ls_sweep_find_figure(end, found);
+    const int better = best == NULL               ? (figure != NULL ? figure->better : -1)
+                       : strcmp(best, "max") == 0 ? 1
+                                                  : -1;
+    sweep->larger = better > 0;
+    return better != 0 ? 0
+                       : ls_cli_usage_error("sweep: --metric %s: whether a larger or a smaller "
+                                            "figure is better is not known. hint: --best max or "
+                                            "--best min",
+                                            found);
 }
 
 /* ---- The order ------------------------------------------------------------------------------- */

@@ -284,6 +284,12 @@ void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
     metric.layer = layer;
     metric.top = top;
     metric.loss_weight = layer->loss_weight != NULL ? layer->loss_weight[top] : 0;
+    if (metric.loss_weight != 0) /* what is minimised */
+        metric.better = metric.loss_weight > 0 ? LS_BETTER_SMALLER : LS_BETTER_LARGER;
+    else if (metric.better == LS_BETTER_UNKNOWN && top == 0 && layer->type->is_loss)
+        metric.better = LS_BETTER_SMALLER;
+    else if (metric.better == LS_BETTER_UNKNOWN)
+        metric.better = layer->type->better;
     graph->metrics[graph->metric_count++] = metric;
 }
 

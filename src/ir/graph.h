@@ -21,6 +21,9 @@ struct ls_layer;
 struct ls_source_shapes;
 
 /* A figure that a net reports: sums and counts in the record of a micro-batch. */
+/* Which of two figures is the better one; also the numbers of lockstep_output.better. */
+enum ls_better { LS_BETTER_SMALLER = -1, LS_BETTER_UNKNOWN = 0, LS_BETTER_LARGER = 1 };
+
 struct ls_metric {
     const char *name; /* the top blob */
     const struct ls_layer *layer;
@@ -37,8 +40,9 @@ struct ls_metric {
                      h / (t + l - h), with h in record[offset + c], t `overlaps` behind it, l twice
                      as far; see MEAN_IOU. 0 for a class with t + l = 0 */
     bool mean;    /* the figure is their mean, without classes with t + l = 0 */
-    float loss_weight; /* 0: not part of the loss */
-    bool is_output;    /* no layer consumes the top, so that it is printed */
+    float loss_weight;     /* 0: not part of the loss */
+    enum ls_better better; /* UNKNOWN: what its weight in the loss or its layer says */
+    bool is_output;        /* no layer consumes the top, so that it is printed */
 };
 
 /* Numbers of a find in the lists of a micro-batch: its class + 1, negative where it is wrong, 0

@@ -73,6 +73,7 @@ struct ls_layer_type {
     bool mixes_samples; /* always: its tops depend on other samples of the batch than their own
                            (see ls_layer_mix) */
     enum ls_filtered filtered; /* what it makes of rows that are left out */
+    enum ls_better better;     /* of its figures, unless they are losses */
     /* Checks the definition against the bottoms (shapes, axes of samples) and fills `state`,
      * `request` and `blobs`. Reports all problems that it can see, with places. */
     int (*setup)(struct ls_layer *layer, struct ls_error *error);

@@ -158,6 +158,7 @@ const struct ls_layer_type ls_layer_accuracy = {
     .tops_min = 1,
     .tops_max = 3,
     .filtered = LS_FILTERED_COUNTED,
+    .better = LS_BETTER_LARGER,
     .setup = setup,
     .forward = forward,
     .cost = cost,

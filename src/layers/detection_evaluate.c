@@ -192,6 +192,7 @@ const struct ls_layer_type ls_layer_detection_evaluate = {
     .bottoms_max = 2,
     .tops_min = 1,
     .tops_max = 2,
+    .better = LS_BETTER_LARGER,
     .setup = setup,
     .forward = forward,
     .cost = cost,

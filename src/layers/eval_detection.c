@@ -83,6 +83,7 @@ const struct ls_layer_type ls_layer_eval_detection = {
     .bottoms_max = 3, /* forks have no limit: a third one is not read (graph/odd_layers.c) */
     .tops_min = 1,
     .tops_max = 2,
+    .better = LS_BETTER_LARGER,
     .setup = setup,
     .forward = forward,
     .cost = cost,

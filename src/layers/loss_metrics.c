@@ -55,7 +55,10 @@ void ls_loss_make_metrics(struct ls_layer *layer, const struct ls_loss_metrics *
 {
     LS_ASSERT((int)metrics->count < layer->tops);
     for (size_t i = 0; i < metrics->count; i++) {
-        struct ls_metric metric = {.entries = 1, .offset = sums->nats, .count_offset = sums->count};
+        struct ls_metric metric = {.entries = 1,
+                                   .offset = sums->nats,
+                                   .count_offset = sums->count,
+                                   .better = LS_BETTER_SMALLER};
         switch (metrics->metric[i]) {
         case LOCKSTEP__LOSS_PARAMETER__METRIC__BITS_PER_BYTE:
             metric.divisor = LN2;
@@ -63,6 +66,7 @@ void ls_loss_make_metrics(struct ls_layer *layer, const struct ls_loss_metrics *
             break;
         case LOCKSTEP__LOSS_PARAMETER__METRIC__ACCURACY:
             metric.offset = sums->hits;
+            metric.better = LS_BETTER_LARGER;
             break;
         default:
             metric.exponential = true;

@@ -85,6 +85,7 @@ const struct ls_layer_type ls_layer_mean_iou = {
     .tops_min = 1,
     .tops_max = 2,
     .filtered = LS_FILTERED_COUNTED,
+    .better = LS_BETTER_LARGER,
     .setup = setup,
     .forward = forward,
     .cost = cost,

@@ -104,6 +104,9 @@ static int forward_figure(struct ls_layer *layer)
     struct ls_metric metric = {.entries = 1,
                                .offset = state->attr.metric_offset,
                                .count_offset = mean ? state->attr.metric_offset + 1 : -1};
+    /* Sums of magnitudes are errors; what a sum or a mean is of, only its net's author knows. */
+    if (state->attr.method == LS_REDUCE_ASUM || state->attr.method == LS_REDUCE_SUMSQ)
+        metric.better = state->attr.coeff < 0 ? LS_BETTER_LARGER : LS_BETTER_SMALLER;
     if (mean && x->selected != NULL) {
         metric.count_offset = ls_filter_count(graph, x);
         metric.divisor = (double)(ls_value_sample_size(x) / x->rows);

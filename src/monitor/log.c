@@ -36,6 +36,8 @@ static void put_outputs(struct ls_json_writer *json, const struct lockstep_event
                 ls_json_string(json, NULL, output->classes[v]);
             ls_json_close(json, ']');
         }
+        if (output->better != 0)
+            ls_json_string(json, "better", output->better > 0 ? "max" : "min");
         ls_json_close(json, '}');
     }
     ls_json_close(json, ']');

@@ -127,6 +127,7 @@ static void take_output(struct event *event, const char *before, const struct ls
 {
     const char *name = text(event, output, "name");
     const struct ls_json_node *values = member(event, output, "values");
+    const char *better = text(event, output, "better");
     double weight = number(event, output, "loss_weight");
     int at = 0;
     if (name == NULL || values == NULL || values->kind != LS_JSON_ARRAY)
@@ -142,8 +143,10 @@ static void take_output(struct event *event, const char *before, const struct ls
             snprintf(key, sizeof key, "%s/%.100s", before, name);
         if (at < LS_LOG_FIGURES)
             series = add_figure(event, key, number_of(value));
-        if (series != NULL)
+        if (series != NULL) {
             series->loss_weight = weight;
+            series->better = better == NULL ? 0 : strcmp(better, "max") == 0 ? 1 : -1;
+        }
         if (weight == 0)
             continue;
         loss->sum += weight * number_of(value);

@@ -80,6 +80,9 @@ static bool is_loss(const struct ls_series *series)
 int ls_figure_direction(const struct ls_series *series)
 {
     const char *key = ls_figure_key(series);
+    if (series->better != 0)
+        return series->better;
+    /* Figures of a training, and logs of earlier versions: by their names. */
     if (is_loss(series))
         return series->loss_weight < 0 ? 1 : -1;
     return strchr(series->name, '/') != NULL &&

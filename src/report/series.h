@@ -19,6 +19,7 @@ struct ls_series {
     double last;            /* and that figure */
     double loss_weight;     /* of an output; 0: it is no part of a loss */
     bool total;             /* it is the loss of a whole net */
+    int better;             /* of an output: as lockstep_output.better */
 };
 
 /* Adds a figure of the update `iteration`; those of this one and of later updates, which a training

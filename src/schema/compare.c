@@ -43,6 +43,8 @@ static const char *const allowed_of_solver[] = {
     "snapshot_keep",
     "snapshot_format",
     "snapshot_best",
+    "snapshot_best_mode",
+    "partial_weights",
     "solver_mode",
 };
 
@@ -283,6 +285,25 @@ static void settle_algorithms(Lockstep__SolverParameter *solver)
     }
 }
 
+/* The micro-batch mostly follows from the batch: where that differs, it is no news. */
+static void drop_micro_batch(struct ls_changes *changes)
+{
+    size_t batch = changes->count, micro = changes->count;
+    for (size_t i = 0; i < changes->count; i++) {
+        const char *what = changes->change[i].what;
+        if (strcmp(what, "micro_batch") == 0)
+            micro = i;
+        else if (strstr(what, "batch_size") != NULL || strstr(what, ".shape") != NULL)
+            batch = i;
+    }
+    if (batch == changes->count || micro == changes->count)
+        return;
+    changes->count--;
+    changes->forbidden--;
+    memmove(&changes->change[micro], &changes->change[micro + 1],
+            (changes->count - micro) * sizeof *changes->change);
+}
+
 /* Two definitions that were read. Where the solvers' precisions or algorithms differ, that is what
  * is told. */
 static void compare_read(Lockstep__SolverParameter *a, Lockstep__SolverParameter *b,
@@ -298,6 +319,7 @@ static void compare_read(Lockstep__SolverParameter *a, Lockstep__SolverParameter
     }
     for (int allowed = 0; allowed < 2; allowed++)
         compare_solvers(&(struct comparison){changes, allowed == 1}, a, b);
+    drop_micro_batch(changes);
 }
 
 int ls_canonical_compare(const char *path, const char *before, size_t before_length,

@@ -173,6 +173,9 @@ static int check_tests(struct ls_solver_reading *reading)
     if (solver->snapshot_best != NULL && tests == 0)
         status = ls_solver_problem(reading, "snapshot_best", "say when: test_interval",
                                    "snapshot_best needs a test net");
+    if (solver->has_snapshot_best_mode && solver->snapshot_best == NULL)
+        ls_solver_warn(reading, "snapshot_best_mode",
+                       "snapshot_best_mode does nothing without snapshot_best");
     if (solver->test_on_train > 0 && !interval)
         status = ls_solver_problem(reading, "test_on_train", "say when: test_interval",
                                    "test_on_train needs a test interval");

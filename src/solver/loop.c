@@ -114,30 +114,33 @@ static int show_update(struct loop *loop)
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
-/* Whether a larger figure is a better one: losses want to be small. */
-static bool larger_is_better(const struct lockstep_output *output)
+/* The figure that snapshot_best names, in the direction that the solver says, if it does; NULL:
+ * there is none. */
+static const struct lockstep_output *find_best_output(struct ls_trainer *trainer)
 {
-    return output->loss_weight == 0 && strstr(output->name, "loss") == NULL;
+    const Lockstep__SolverParameter *solver = trainer->solver;
+    for (size_t i = 0; solver->snapshot_best != NULL && i < trainer->figures.outputs.count; i++) {
+        struct lockstep_output *output = &trainer->figures.outputs.items[i];
+        if (strcmp(output->name, solver->snapshot_best) != 0)
+            continue;
+        if (solver->has_snapshot_best_mode)
+            output->better =
+                solver->snapshot_best_mode == LOCKSTEP__SOLVER_PARAMETER__BEST_MODE__MAX ? 1 : -1;
+        return output;
+    }
+    return NULL;
 }
 
 /* Remembers whether the figure that snapshot_best names is the best so far. */
-static bool is_best(struct ls_trainer *trainer)
+static bool is_best(struct ls_trainer *trainer, const struct lockstep_output *output)
 {
-    const char *wanted = trainer->solver->snapshot_best;
-    for (size_t i = 0; wanted != NULL && i < trainer->figures.outputs.count; i++) {
-        const struct lockstep_output *output = &trainer->figures.outputs.items[i];
-        if (strcmp(output->name, wanted) != 0)
-            continue;
-        double value = output->values[0];
-        double best = trainer->best.now.value;
-        bool better =
-            !trainer->best.now.known || (larger_is_better(output) ? value > best : value < best);
-        if (!better || !isfinite(value))
-            return false;
-        trainer->best.now = (struct ls_best){.known = true, .value = value};
-        return true;
-    }
-    return false;
+    const double value = output->values[0], best = trainer->best.now.value;
+    const bool better =
+        !trainer->best.now.known || (output->better > 0 ? value > best : value < best);
+    if (!better || !isfinite(value))
+        return false;
+    trainer->best.now = (struct ls_best){.known = true, .value = value};
+    return true;
 }
 
 static int test_one(struct loop *loop, size_t index, bool *best)
@@ -146,6 +149,8 @@ static int test_one(struct loop *loop, size_t index, bool *best)
     bool on_train = trainer->train_test.there && index == trainer->test_count - 1;
     int64_t samples = 0;
     LS_TRY(ls_trainer_evaluate(trainer, index, &samples, loop->error));
+    const struct lockstep_output *output =
+        index == 0 && !on_train ? find_best_output(trainer) : NULL;
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_TEST,
                                    .iteration_end = loop->end,
                                    .test_net = on_train ? -1 : (int)index,
@@ -157,8 +162,8 @@ static int test_one(struct loop *loop, size_t index, bool *best)
     if (trainer->solver->test_compute_loss)
         event.loss = event.data_loss = trainer->figures.test_loss;
     ls_events_send(trainer, &event);
-    if (index == 0 && !on_train && !loop->extra)
-        *best = is_best(trainer);
+    if (output != NULL && !loop->extra)
+        *best = is_best(trainer, output);
     return 0;
 }
 

@@ -40,6 +40,7 @@ static void set_output(struct ls_outputs *outputs, const struct ls_graph *graph,
         .values = values,
         .count = (size_t)metric->entries,
         .loss_weight = (double)metric->loss_weight,
+        .better = (int)metric->better,
         .classes = name_classes(graph, metric, names, outputs->classes + *at)};
     *at += (size_t)metric->entries;
 }

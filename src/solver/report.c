@@ -419,13 +419,21 @@ static int fail_best(const struct ls_trainer *trainer, const char *hint, const c
     return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, "snapshot_best: %s", problem);
 }
 
-/* An output with more figures than one has no best. */
-static int check_one_figure(const struct ls_trainer *trainer, const struct ls_metric *metric,
-                            struct ls_error *error)
+/* An output with more figures than one has no best, nor one of which no layer says which way it is
+ * better. */
+static int check_figure(const struct ls_trainer *trainer, const struct ls_metric *metric,
+                        struct ls_error *error)
 {
     char problem[400];
-    if (metric->entries == 1)
+    if (metric->entries == 1 &&
+        (metric->better != LS_BETTER_UNKNOWN || trainer->solver->has_snapshot_best_mode))
         return 0;
+    if (metric->entries == 1) {
+        snprintf(problem, sizeof problem,
+                 "whether a larger or a smaller '%.200s' is better is not known", metric->name);
+        return fail_best(trainer, "write snapshot_best_mode: MAX or snapshot_best_mode: MIN",
+                         problem, error);
+    }
     snprintf(problem, sizeof problem, "output '%.200s' has %d values, and none of them counts",
              metric->name, metric->entries);
     return fail_best(trainer, "name an output with one value, such as the mean of these", problem,
@@ -445,7 +453,7 @@ static int check_best(struct ls_trainer *trainer, struct ls_error *error)
         for (size_t i = 0; i < graph->metric_count; i++) {
             const struct ls_metric *metric = &graph->metrics[i];
             if (metric->is_output && strcmp(metric->name, wanted) == 0)
-                return check_one_figure(trainer, metric, error);
+                return check_figure(trainer, metric, error);
             if (metric->is_output && metric->entries == 1 && count < 64)
                 names[count++] = metric->name;
         }

@@ -403,8 +403,8 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
                         size_t *count, int64_t *samples, struct lockstep_error *error)
 {
     static const double values[] = {0.75, 0.5};
-    static const struct lockstep_output all[] = {{"accuracy", values, 1, 0, NULL},
-                                                 {"loss", values + 1, 1, 2, NULL}};
+    static const struct lockstep_output all[] = {{"accuracy", values, 1, 0, NULL, 1},
+                                                 {"loss", values + 1, 1, 2, NULL, -1}};
     bool tested = fake.test_status == 0 || fake.test_status == LOCKSTEP_DIVERGED;
     fake_send_events(&model->callbacks);
     *outputs = tested ? all : NULL;

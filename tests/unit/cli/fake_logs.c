@@ -88,8 +88,8 @@ const struct lockstep_series *lockstep_log_series(const struct lockstep_log *log
 {
     static const struct lockstep_point points[] = {{.first = 1, .last = 1, .count = 1, .mean = 2},
                                                    {.first = 2, .last = 2, .count = 1, .mean = 1}};
-    static const struct lockstep_series series[] = {{"loss", points, 2},
-                                                    {"test/accuracy", points, 1}};
+    static const struct lockstep_series series[] = {{"loss", points, 2, -1},
+                                                    {"test/accuracy", points, 1, 1}};
     (void)log;
     *count = 2;
     return series;

@@ -73,9 +73,9 @@ static void send_text(struct screen *screen, enum lockstep_event_kind kind, cons
 
 static const double losses[1] = {0.21}, accuracies[1] = {0.98};
 static const double classes[6] = {0.5, 0.25, 1, 0, 0, 0};
-static const struct lockstep_output train_outputs[1] = {{"loss", losses, 1, 1, NULL}};
-static const struct lockstep_output test_outputs[2] = {{"accuracy", accuracies, 1, 0, NULL},
-                                                       {"loss", losses, 1, 0.5, NULL}};
+static const struct lockstep_output train_outputs[1] = {{"loss", losses, 1, 1, NULL, -1}};
+static const struct lockstep_output test_outputs[2] = {{"accuracy", accuracies, 1, 0, NULL, 1},
+                                                       {"loss", losses, 1, 0.5, NULL, -1}};
 
 static void progress(struct screen *screen, int64_t iteration, double seconds)
 {
@@ -147,8 +147,8 @@ static void lines_read_as_caffe_writes_them(void **state)
                     "    Train data output #0: accuracy = 0.98\n"
                     "    Train data output #1: loss = 0.21 (* 0.5 = 0.105 loss)\n");
     static const char *const names[] = {NULL, "cat", ""};
-    static const struct lockstep_output of_classes[2] = {{"class_iou", classes, 3, 0, names},
-                                                         {"mean_iou", classes, 1, 0, NULL}};
+    static const struct lockstep_output of_classes[2] = {{"class_iou", classes, 3, 0, names, 1},
+                                                         {"mean_iou", classes, 1, 0, NULL, 1}};
     struct lockstep_event by_class = test_event(0);
     by_class.outputs = of_classes;
     send(&screen, by_class);
@@ -370,7 +370,7 @@ static void many_figures_are_all_printed(void **state)
 {
     (void)state;
     struct screen screen;
-    static const struct lockstep_output outputs[1] = {{"per class", classes, 6, 0, NULL}};
+    static const struct lockstep_output outputs[1] = {{"per class", classes, 6, 0, NULL, 0}};
     struct lockstep_event event = test_event(0);
     event.outputs = outputs;
     event.output_count = 1;
@@ -427,12 +427,14 @@ static void the_log_has_a_record_for_each_event(void **state)
         "\"elapsed\": 0.75, \"iteration_end\": 1000, "
         "\"epoch\": 0, \"loss\": 0.213, \"data_loss\": 0.213, \"penalty\": 0.037, "
         "\"learning_rate\": 0.01, \"samples_per_second\": 0, \"seconds\": 0.75, "
-        "\"outputs\": [{\"name\": \"loss\", \"values\": [0.21], \"loss_weight\": 1}]}\n"
+        "\"outputs\": [{\"name\": \"loss\", \"values\": [0.21], \"loss_weight\": 1, \"better\": "
+        "\"min\"}]}\n"
         "{\"event\": \"test\", \"iteration\": 500, " AT "\"elapsed\": 0.75, \"epoch\": 1.5, "
         "\"test_net\": 0, \"samples\": 10000, \"skipped\": 3, \"outputs\": [{\"name\": "
         "\"accuracy\", "
-        "\"values\": [0.98], \"loss_weight\": 0}, {\"name\": \"loss\", \"values\": [0.21], "
-        "\"loss_weight\": 0.5}]}\n"
+        "\"values\": [0.98], \"loss_weight\": 0, \"better\": \"max\"}, {\"name\": \"loss\", "
+        "\"values\": [0.21], "
+        "\"loss_weight\": 0.5, \"better\": \"min\"}]}\n"
         "{\"event\": \"display\", \"iteration\": 8, " AT
         "\"elapsed\": 0.75, \"iteration_end\": 1000, "
         "\"epoch\": 0, \"loss\": null, \"data_loss\": null, \"penalty\": 0.037, "
