@@ -269,9 +269,12 @@ class Dummy(Case):
         told = []
         solver.use_dummy_data(["data=4,1,6,6"], tell=told.append)
         self.assertTrue(told)
+        before = sorted(os.listdir("."))
         trainer = lockstep.Trainer(solver)
         trainer.step(2)
         self.assertEqual(trainer.parameters.shape("ip.weight"), (3, 36))
+        trainer.close()
+        self.assertEqual(sorted(os.listdir(".")), before)  # it writes nothing
 
 
 if __name__ == "__main__":

@@ -32,10 +32,6 @@ static int is_of_this_training(void *user, const struct ls_archive *archive,
     struct ls_text after = {0};
     struct ls_changes changes = {0};
     char hint[512];
-    snprintf(hint, sizeof hint,
-             "--resume %s goes on from it nevertheless, where that can be; --overwrite in place of "
-             "--resume auto starts from the beginning",
-             archive->path);
     if (before == NULL)
         return ls_fail(reason, LOCKSTEP_WEIGHTS, archive->path, "use --weights to start from it",
                        "holds weights, but no training to resume");
@@ -45,6 +41,14 @@ static int is_of_this_training(void *user, const struct ls_archive *archive,
                                       after.length, &changes, reason);
     for (size_t i = 0; i < changes.count && status == 0; i++) {
         const struct ls_change *change = &changes.change[i];
+        snprintf(
+            hint, sizeof hint,
+            changes.forbidden > 0
+                ? "a resume continues the same training: --weights %s starts another one from "
+                  "its weights, --overwrite in place of --resume auto starts from the beginning"
+                : "--resume %s goes on from it nevertheless; --overwrite in place of --resume "
+                  "auto starts from the beginning",
+            archive->path);
         if (!change->allowed || change->course)
             status = ls_fail(reason, LOCKSTEP_WEIGHTS, archive->path, hint,
                              "the snapshot was made with another %s: %s, now %s", change->what,

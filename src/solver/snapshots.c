@@ -21,7 +21,7 @@ enum { PROBLEM = 2048 /* bytes of one, as text */ };
 
 struct ls_snapshots {
     struct ls_trainer *trainer;
-    bool required, overwrite, copies;
+    bool required, overwrite, copies, none;
     struct ls_lock *lock_file; /* of the prefix, while a run lasts */
     bool pending; /* a copy was given to the thread, and not all ranks know what became of it */
     bool in_hand; /* rank 0: nor has the user been told */
@@ -43,6 +43,7 @@ int ls_snapshots_create(struct ls_trainer *trainer, const struct ls_snapshots_op
     snapshots->required = options->required;
     snapshots->overwrite = options->overwrite;
     snapshots->copies = options->copies;
+    snapshots->none = options->none;
     ls_snapshot_writer_init(&snapshots->writer, trainer);
     return 0;
 }
@@ -66,6 +67,8 @@ static int refuse_to_overwrite(const struct ls_trainer *trainer, struct ls_error
 int ls_snapshots_claim(struct ls_trainer *trainer, struct ls_error *error)
 {
     struct ls_snapshots *snapshots = trainer->snapshots;
+    if (snapshots->none)
+        return 0;
     LS_TRY(ls_file_check_prefix(trainer->prefix, error));
     const char *slash = strrchr(trainer->prefix, '/');
     int folder = slash != NULL ? (int)(slash - trainer->prefix) + 1 : 0;
@@ -323,7 +326,7 @@ int ls_snapshots_take(struct ls_trainer *trainer, bool last, struct ls_error *er
 {
     struct ls_snapshots *snapshots = trainer->snapshots;
     bool copy = false;
-    if (trainer->snapshot_at == trainer->iteration && !last)
+    if (snapshots->none || (trainer->snapshot_at == trainer->iteration && !last))
         return 0; /* it is there already, or being written, with the same bytes */
     LS_TRY(ls_snapshots_settle(trainer, error));
     if (trainer->snapshot_at == trainer->iteration)
@@ -351,7 +354,7 @@ void ls_snapshots_mark_best(struct ls_trainer *trainer)
 {
     struct ls_snapshots *snapshots = trainer->snapshots;
     char text[PROBLEM];
-    if (trainer->comm->rank != 0)
+    if (trainer->comm->rank != 0 || snapshots->none)
         return;
     /* What is being written is that of this iteration: an earlier one was waited for. */
     if (ls_snapshot_writer_mark_best(&snapshots->writer, trainer->best.now.value))

@@ -19,9 +19,10 @@
 
 struct ls_snapshots;
 
-/* `copies`: there is memory for a copy of what a snapshot holds. */
+/* `copies`: there is memory for a copy of what a snapshot holds. `none`: nothing is written, and
+ * what is under the prefix does not matter. */
 struct ls_snapshots_options {
-    bool required, overwrite, copies;
+    bool required, overwrite, copies, none;
 };
 int ls_snapshots_create(struct ls_trainer *trainer, const struct ls_snapshots_options *options,
                         struct ls_snapshots **snapshots, struct ls_error *error);

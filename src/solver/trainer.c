@@ -114,7 +114,9 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
         LS_TRY(ls_blobs_create(trainer, &trainer->blobs, error));
     const struct ls_snapshots_options snapshots = {.required = options->snapshot_required != 0,
                                                    .overwrite = options->overwrite != 0,
-                                                   .copies = trainer->forecast.copies};
+                                                   .copies = trainer->forecast.copies,
+                                                   .none = options->snapshot_prefix == NULL &&
+                                                           trainer->definition->train.dummy};
     return ls_snapshots_create(trainer, &snapshots, &trainer->snapshots, error);
 }
 

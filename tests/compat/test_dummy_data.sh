@@ -327,11 +327,18 @@ solver input
 says 0 "layer 'data' (train): random data: data 2 x 3 x 8 x 8" plan --solver input_solver.prototxt
 exact input
 
+# Such a training writes nothing, and what is under the prefix does not matter, unless it is told where.
+echo old >classes_solver_iter_2.safetensors
+says 0 "Optimization Done." train --solver classes_solver.prototxt --dummy-data
+grep -q 'Snapshotting' log && fail "a snapshot of a trial"
+[ "$(cat classes_solver_iter_*)" = old ] || fail "a trial wrote over a snapshot"
+rm classes_solver_iter_2.safetensors
 # A snapshot of a training on such data goes on, and says how.
-says 0 "Optimization Done." train --solver classes_solver.prototxt --dummy-data --workers 1 --log-json whole.json
+prefix=(--snapshot-prefix classes_solver)
+says 0 "Optimization Done." train --solver classes_solver.prototxt --dummy-data "${prefix[@]}" --workers 1 --log-json whole.json
 mv classes_solver_iter_3.safetensors whole.safetensors
-says 0 "--dummy-data --input data=10,3,12,12 --workers 2" train --solver classes_solver.prototxt \
-    --dummy-data --input data=10,3,12,12 --workers 2 --iterations 1
-says 0 "Optimization Done." train --solver classes_solver.prototxt --dummy-data --input data=10,3,12,12 --workers 2 \
+says 0 "--snapshot-prefix classes_solver --dummy-data --input data=10,3,12,12 --workers 2" train --solver classes_solver.prototxt \
+    --dummy-data --input data=10,3,12,12 --workers 2 --iterations 1 "${prefix[@]}"
+says 0 "Optimization Done." train --solver classes_solver.prototxt --dummy-data --input data=10,3,12,12 --workers 2 "${prefix[@]}" \
     --resume classes_solver_iter_1.safetensors
 says 0 "" diff whole.safetensors classes_solver_iter_3.safetensors

@@ -58,6 +58,31 @@ static void of_other_types(void **state)
     ls_solver_definition_free(solver);
 }
 
+/* Without data layers, the first extents of the inputs that a program fills. */
+static void of_inputs(void **state)
+{
+    (void)state;
+    char problems[8192];
+    struct ls_solver_definition *solver = with_net(
+        "layer { name: 'a' type: 'Input' top: 'a' top: 'b' input_param { shape { dim: 8 dim: 3 } "
+        "shape { dim: 8 } } } layer { name: 'c' type: 'Input' top: 'c' input_param { shape { dim: "
+        "8 dim: 1 dim: 2 } } }",
+        "batch=32", problems);
+    assert_non_null(solver);
+    for (size_t i = 0; i < 2; i++) {
+        const Lockstep__InputParameter *input = solver->train.net->layer[i]->input_param;
+        for (size_t s = 0; s < input->n_shape; s++)
+            assert_int_equal(input->shape[s]->dim[0], 32);
+    }
+    assert_int_equal(solver->train.net->layer[1]->input_param->shape[0]->dim[2], 2);
+    assert_int_equal(solver->test[0].net->layer[0]->input_param->shape[0]->dim[0], 8);
+    ls_solver_definition_free(solver);
+    assert_null(with_net("layer { name: 'a' type: 'Input' top: 'a' top: 'b' input_param { shape { "
+                         "dim: 5 dim: 8 } shape { dim: 8 } } }",
+                         "batch=4", problems));
+    assert_non_null(strstr(problems, "begin with different extents"));
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -88,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(trained_alone, set_up),
         cmocka_unit_test_setup(of_other_types, set_up),
+        cmocka_unit_test_setup(of_inputs, set_up),
         cmocka_unit_test_setup(refused, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
