@@ -22,9 +22,10 @@ struct lockstep_train_options {
      * computes with already; else that of the snapshot to resume from, where this processor has it;
      * else the best here. The first trainer, model or plan of a process decides, once. */
     const char *isa;
-    const char *snapshot_prefix; /* NULL: the solver's */
-    const char *resume;          /* a snapshot, "auto", or NULL */
-    const char *weights;         /* files to start from, separated by commas, or NULL */
+    const char
+        *snapshot_prefix; /* NULL: the solver's; but with dummy data no snapshot is written */
+    const char *resume;   /* a snapshot, "auto", or NULL */
+    const char *weights;  /* files to start from, separated by commas, or NULL */
     uint64_t memory; /* bytes that the process may take (its own, without mapped files and the data
                         cache); 0: no limit. Recomputes to fit; never changes a result */
     struct lockstep_callbacks callbacks;
@@ -66,6 +67,10 @@ struct lockstep_train_options {
      * as JSON: docs/jobs.md. "": "status.json" beside the snapshots; NULL: nowhere. A job of
      * several processes has lockstep_job_options.status_file in its place. */
     const char *status_file;
+    /* Of the weights to start from, what has the net's names is meant: parameters may stay random
+     * although a tensor of their shape is left over. 0: that is an error, unless the solver has
+     * partial_weights. */
+    int partial_weights;
 };
 /* Fills in the defaults. */
 LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);

@@ -134,7 +134,8 @@ class Trainer:
 
     solver: a solver prototxt, or a Solver; set, arrays, data and test_data are for the former, as
     Solver takes them. workers: 0 for one a core; the trained bits do not depend on it. weights:
-    files to start from. resume: a snapshot, or "auto". on_event: called with every event
+    files to start from; partial_weights: parameters may stay random although the files have tensors
+    of their shape that nothing takes. resume: a snapshot, or "auto". on_event: called with every event
     (lockstep.events), on_update, on_display and on_test with these alone; a callback that raises
     stops the training, and what it raised is raised again.
 
@@ -154,8 +155,9 @@ class Trainer:
     def __init__(self, solver: Union[Path, Solver], *, set: Settings = None,
                  arrays: Optional[Mapping[str, Any]] = None, data: Any = None,
                  test_data: Any = None, workers: int = 0, weights: Optional[Path] = None,
-                 map: Optional[Path] = None, resume: Optional[Path] = None,
-                 snapshot_prefix: Optional[Path] = None, memory: int = 0,
+                 map: Optional[Path] = None, partial_weights: bool = False,
+                 resume: Optional[Path] = None, snapshot_prefix: Optional[Path] = None,
+                 memory: int = 0,
                  isa: Optional[str] = None, device: Optional[str] = None, audit: float = 0.0,
                  overwrite: bool = False, snapshot_required: bool = False,
                  allow_other_numerics: bool = False, statistics: bool = False,
@@ -198,6 +200,7 @@ class Trainer:
         assign(options, workers=workers, memory=memory, audit=audit, trace_limit=trace_limit)
         options.isa, options.device = encode(isa), encode(device)
         options.weights, options.map = encode(weights), encode(map)
+        options.partial_weights = int(partial_weights)
         options.resume, options.snapshot_prefix = encode(resume), encode(snapshot_prefix)
         options.overwrite, options.snapshot_required = int(overwrite), int(snapshot_required)
         options.allow_other_numerics = int(allow_other_numerics)

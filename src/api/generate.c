@@ -64,6 +64,11 @@ static int create_engine(struct lockstep_generator *generator, int workers, stru
     return ls_engine_create(generator->device, generator->comm, workers, &generator->engine, error);
 }
 
+static void say(void *user, enum lockstep_event_kind kind, const char *line)
+{
+    generator_say(user, kind, line);
+}
+
 static int load_weights(struct lockstep_generator *generator, const char *weights, const char *map,
                         struct ls_error *error)
 {
@@ -72,8 +77,9 @@ static int load_weights(struct lockstep_generator *generator, const char *weight
     char *classes = NULL;
     for (size_t i = 0; i < generator->net_count; i++)
         graphs[i] = ls_net_graph(generator->nets[i]);
-    int status = ls_load_weights(store, graphs, generator->net_count, weights, map, LS_WEIGHTS_PART,
-                                 ls_generate_notice, generator, &classes, error);
+    const struct ls_weights_request request = {
+        .files = weights, .map = map, .use = LS_WEIGHTS_PART, .say = say, .user = generator};
+    int status = ls_load_weights(store, graphs, generator->net_count, &request, &classes, error);
     if (status == 0 && classes != NULL)
         status = ls_characters_read(classes, &generator->characters, error);
     ls_free(classes);

@@ -261,10 +261,10 @@ static int read_labels(struct lockstep_model *model, const char *path, struct ls
     return status;
 }
 
-static void notice(void *user, const char *line)
+static void say(void *user, enum lockstep_event_kind kind, const char *line)
 {
     const struct lockstep_model *model = user;
-    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_NOTICE, .text = line};
+    struct lockstep_event event = {.kind = kind, .text = line};
     if (model->callbacks.event != NULL)
         model->callbacks.event(model->callbacks.user, &event);
 }
@@ -290,8 +290,14 @@ static int load_weights(struct lockstep_model *model, const char *weights, const
                         struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(model->net);
-    const enum ls_weights_use use = model->blob != NULL ? LS_WEIGHTS_PART : LS_WEIGHTS_COMPUTE;
-    LS_TRY(ls_load_weights(model->store, &graph, 1, weights, map, use, notice, model, NULL, error));
+    const struct ls_weights_request request = {
+        .files = weights,
+        .map = map,
+        .use = model->blob != NULL ? LS_WEIGHTS_PART : LS_WEIGHTS_COMPUTE,
+        .say = say,
+        .user = model,
+    };
+    LS_TRY(ls_load_weights(model->store, &graph, 1, &request, NULL, error));
     return ls_check_averages(model->store, graph,
                              "train the net, or name a file of weights that has them", error);
 }

@@ -198,14 +198,17 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
     if (options->resume != NULL)
         return ls_trainer_resume(trainer, options->resume, error);
     if (options->weights != NULL)
-        return ls_trainer_load_weights(trainer, options->weights, options->map, error);
+        return ls_trainer_load_weights(trainer, options->weights, options->map,
+                                       options->partial_weights != 0, error);
     char *weights;
     int status = ls_api_solver_weights(trainer->solver, &weights, error);
     if (status == 0 && weights == NULL && options->map != NULL)
         status = ls_fail(error, LOCKSTEP_USAGE, NULL, "name a file of weights, too",
                          "a map of names is given, but no weights to start from");
     LS_TRY(ls_comm_conclude(trainer->comm, status, error));
-    status = weights != NULL ? ls_trainer_load_weights(trainer, weights, options->map, error) : 0;
+    status = weights != NULL ? ls_trainer_load_weights(trainer, weights, options->map,
+                                                       options->partial_weights != 0, error)
+                             : 0;
     ls_free(weights);
     return status;
 }
@@ -273,6 +276,8 @@ static void place_status(const struct lockstep_solver *solver,
                          const struct lockstep_train_options *options)
 {
     const struct ls_solver_definition *definition = solver->definition;
+    if (options->snapshot_prefix == NULL && solver->definition->train.dummy)
+        return; /* no snapshots */
     char *prefix = options->snapshot_prefix != NULL
                        ? ls_snapshot_prefix(definition->definition->file, options->snapshot_prefix)
                        : ls_copy_string(definition->solver->snapshot_prefix);

@@ -365,7 +365,10 @@ const char ls_caffe_usage[] =
     "  -logtostderr, -alsologtostderr, -log_dir DIR, -minloglevel N, -stderrthreshold N\n"
     "  -workers N          ours: workers that compute; default: all cores. The result does not\n"
     "                      depend on it\n"
-    "  -dummy_data         ours: random data in place of those of the definition\n"
+    "  -dummy_data         ours: random data in place of those of the definition; a\n"
+    "                      training on them writes no snapshot\n"
+    "  -partial_weights    ours: with -weights, layers may stay random although a\n"
+    "                      blob of their shape is left over\n"
     "  -input data=N,C,H,W ours: the shape of an input, in place of its data\n"
     "  -plugin FILE        ours: a shared object with layer types of its own\n\n"
     "docs/caffe.md says what is different from Caffe, and why.";

@@ -12,7 +12,8 @@
 
 enum kind { TEXT, NUMBER, SWITCH, LIST, IGNORED, IGNORED_SWITCH };
 
-/* Those of Caffe and of its library for logs; ours are workers, input and dummy_data. */
+/* Those of Caffe and of its library for logs; ours are workers, input, dummy_data and
+ * partial_weights. */
 static const struct flag {
     const char *name;
     enum kind kind;
@@ -37,6 +38,7 @@ static const struct flag {
     {"workers", NUMBER, offsetof(struct ls_caffe_flags, workers)},
     {"input", LIST, 0},
     {"dummy_data", SWITCH, offsetof(struct ls_caffe_flags, dummy_data)},
+    {"partial_weights", SWITCH, offsetof(struct ls_caffe_flags, partial_weights)},
     {"help", SWITCH, offsetof(struct ls_caffe_flags, help)},
     {"version", SWITCH, offsetof(struct ls_caffe_flags, version)},
     /* How much is logged and in which files changes nothing here. */

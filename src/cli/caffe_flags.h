@@ -18,7 +18,7 @@ struct ls_caffe_flags {
     const char *solver, *model, *weights, *snapshot, *gpu, *phase, *log_dir;
     const char *sigint_effect, *sighup_effect;
     int64_t level, iterations, workers, minloglevel, stderrthreshold;
-    bool logtostderr, alsologtostderr, dummy_data, help, version;
+    bool logtostderr, alsologtostderr, dummy_data, partial_weights, help, version;
     char *stage_text; /* freed by ls_caffe_flags_free */
     const char *stage[LS_CAFFE_STAGES];
     size_t stages;

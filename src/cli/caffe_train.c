@@ -220,7 +220,8 @@ static int train(const struct ls_caffe_flags *flags, struct session *session,
     options.device = session->device;
     if (flags->snapshot != NULL)
         options.resume = snapshot_of(flags->snapshot, session->log, path);
-    options.overwrite = !flags->dummy_data; /* as Caffe does; a trial spares what was trained */
+    options.overwrite = 1; /* as Caffe does */
+    options.partial_weights = flags->partial_weights;
     options.callbacks = (struct lockstep_callbacks){session, on_event, on_poll};
     int status = load_solver(flags, session->log, &solver, error);
     if (status == 0)
@@ -228,9 +229,6 @@ static int train(const struct ls_caffe_flags *flags, struct session *session,
     lockstep_solver_free(solver);
     if (status == 0)
         status = lockstep_trainer_run(trainer, -1, error);
-    if (status == LOCKSTEP_USAGE && flags->dummy_data) /* hints name flags of lockstep train */
-        ls_glog_put(session->log, LS_GLOG_WARNING, "caffe.cpp:219",
-                    "-dummy_data writes over no snapshots; change snapshot_prefix where some are");
     lockstep_trainer_free(trainer);
     return status;
 }

@@ -30,7 +30,7 @@ struct values {
     int64_t workers, iterations, timeout;
     uint64_t memory;
     double audit;
-    int overwrite, required, statistics; /* 0 or 1 */
+    int overwrite, required, statistics, partial; /* 0 or 1 */
     int allow_other_numerics;
     struct ls_cli_list set;
     struct ls_cli_dummy_values dummy;
@@ -125,6 +125,7 @@ static int train(const struct values *values, struct session *session, struct lo
     options.resume = values->resume;
     options.weights = values->weights;
     options.map = values->map;
+    options.partial_weights = values->partial;
     options.memory = values->memory;
     options.audit = values->audit;
     options.statistics =
@@ -399,6 +400,9 @@ static const struct ls_cli_option options[] = {
                "start from weights (safetensors, caffemodel), by the names of\n"
                "layers; several files separated by commas"),
     LS_CLI_MAP(struct values, map),
+    LS_CLI_ROW(LS_CLI_FLAG, "partial-weights", NULL, struct values, partial, 0,
+               "with --weights: parameters may stay random although the files have\n"
+               "tensors of their shape that nothing takes. Else that is an error"),
     LS_CLI_SET(struct values, set),
     LS_CLI_DUMMY_OPTIONS(struct values, dummy),
     LS_CLI_ROW(LS_CLI_TEXT, "log-json", "FILE", struct values, log, 0,

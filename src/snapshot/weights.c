@@ -58,6 +58,17 @@ const char *ls_weights_note(const struct ls_weights *weights, const char *key)
     return NULL;
 }
 
+void ls_weights_name_blob(const struct ls_weight_layer *layer, const struct ls_weight_blob *blob,
+                          struct ls_text *name)
+{
+    static const char *const usual[] = {"weight", "bias"};
+    if (blob->name == NULL && blob->number > 1)
+        ls_text_format(name, "%s.%d", layer->name, blob->number);
+    else
+        ls_text_format(name, "%s.%s", layer->name,
+                       blob->name != NULL ? blob->name : usual[blob->number]);
+}
+
 int ls_weights_add_layer(struct ls_weights *weights, char *name, struct ls_error *error)
 {
     if (!LS_GROW(weights->layers, weights->layer_count, weights->layer_capacity)) {

@@ -21,6 +21,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "ir/shape.h"
 #include "snapshot/archive.h"
 
@@ -97,8 +98,9 @@ struct ls_weight_target {
     int blob;
     int blob_count; /* blobs of this layer in all, shared ones included */
     bool average;   /* a saved average, of which a foreign file's "weight" is none */
-    /* Another layer owns this parameter: a file that has the owner's only is complete. */
-    bool shared;
+    int parameter;  /* targets with the same number are one parameter under several names */
+    bool shared;    /* another target's layer owns the parameter */
+    bool random;    /* what it holds without a file is drawn */
     struct ls_shape shape;
     /* Takes ls_shape_size(&shape) numbers in Caffe's order. Returns a status. */
     int (*store)(void *user, const struct ls_weight_target *target, const float *data,
@@ -106,23 +108,36 @@ struct ls_weight_target {
     void *user;
 };
 
-/* What ls_weights_apply did. Names belong to the weights and the targets. */
+/* What becomes of a tensor of a file. */
+struct ls_weight_fate {
+    const struct ls_weight_layer *layer;
+    const struct ls_weight_blob *blob;
+    const struct ls_weight_target *target; /* that takes it; NULL: none */
+};
+
+/* What ls_weights_apply did: a fate for each blob that is there, in the order of the file. */
 struct ls_weights_report {
-    const char **ignored; /* layers with blobs in the file that the net does not have */
-    size_t ignored_count, ignored_capacity;
-    const char **kept; /* layers of the net that the file does not have; they keep their values */
-    size_t kept_count, kept_capacity;
-    size_t stored; /* targets filled */
+    struct ls_weight_fate *fates;
+    size_t count, taken;
 };
 void ls_weights_report_free(struct ls_weights_report *report);
 
 /* Stores every blob that the file and the net both have. Targets of one layer follow each other.
- * If numbers of blobs or shapes differ, or a blob holds what no training leaves (numbers that are
- * not finite, variances below zero), all such problems are reported and nothing is stored. A blob
- * with legacy extents fits a shape that is the same after leading ones are put before it to make
- * four. A layer that is in the file twice is stored twice; the later one stays, as in Caffe.
- * `report` is filled from empty (all zeros) and freed by the caller, also on failure. */
+ * A parameter with several names may be in the file under any of them, and under several if the
+ * numbers are the same (or, if `partial`, others: then those under the owner's name count).
+ * If numbers of blobs or shapes differ, two blobs are for one target, or a blob holds what no
+ * training leaves (numbers that are not finite, variances below zero), all such problems are
+ * reported and nothing is stored. `report` begins as zeros, is filled anew, and freed by the
+ * caller, also on failure. */
 int ls_weights_apply(const struct ls_weights *weights, const struct ls_weight_target *targets,
-                     size_t count, struct ls_weights_report *report, struct ls_error *error);
+                     size_t count, bool partial, struct ls_weights_report *report,
+                     struct ls_error *error);
+
+/* Whether a blob of a file fits a parameter of that shape. One with legacy extents fits a shape
+ * that is the same after leading ones are put before it to make four. */
+bool ls_weights_fit(const struct ls_weight_blob *blob, const struct ls_shape *shape);
+/* "ip.weight": how a tensor of a file is called, also of a file in which blobs have numbers. */
+void ls_weights_name_blob(const struct ls_weight_layer *layer, const struct ls_weight_blob *blob,
+                          struct ls_text *name);
 
 #endif

@@ -81,17 +81,6 @@ int ls_weights_read_mapped(const char *path, enum ls_weights_set set, const char
 
 /* ---- Which map a file would need ------------------------------------------------------------- */
 
-/* "layer.weight" of a blob, or "layer" and its number; an empty text without memory. */
-static void blob_name(const struct ls_weight_layer *layer, int index, struct ls_text *name)
-{
-    static const char *const usual[] = {"weight", "bias"};
-    const struct ls_weight_blob *blob = &layer->blobs[index];
-    const char *own = blob->name != NULL ? blob->name : index < 2 ? usual[index] : "";
-    ls_text_format(name, "%s.%s", layer->name, own);
-    if (name->failed)
-        ls_text_free(name);
-}
-
 static bool is_known(const struct ls_weight_map *map, const char *name)
 {
     const char *prefix;
@@ -111,7 +100,7 @@ static size_t count_names(const struct ls_weights *weights, const struct ls_weig
             struct ls_text name = {0};
             if (!weights->layers[l].blobs[b].present)
                 continue;
-            blob_name(&weights->layers[l], b, &name);
+            ls_weights_name_blob(&weights->layers[l], &weights->layers[l].blobs[b], &name);
             known += is_known(map, name.data);
             ls_text_free(&name);
             ++*all;

@@ -327,7 +327,7 @@ int ls_caffe_files_resume(struct ls_trainer *trainer, const char *path, struct l
     if (status == 0)
         status = ls_comm_broadcast(trainer->comm, &iteration, sizeof iteration, error);
     if (status == 0)
-        status = ls_trainer_load_weights(trainer, weights, NULL, error);
+        status = ls_trainer_load_weights(trainer, weights, NULL, false, error);
     if (status == 0) {
         struct intake intake = {trainer, &state};
         struct ls_state_reader reader = {.read = take_array, .user = &intake};

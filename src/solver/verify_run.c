@@ -159,7 +159,7 @@ static int prepare(struct rank *rank)
     if (segment->resume != NULL)
         LS_TRY(ls_trainer_resume(trainer, segment->resume, rank->error));
     else if (options->weights != NULL)
-        LS_TRY(ls_trainer_load_weights(trainer, options->weights, NULL, rank->error));
+        LS_TRY(ls_trainer_load_weights(trainer, options->weights, NULL, false, rank->error));
     if (options->prepare != NULL)
         options->prepare(trainer, segment->run->number, rank->rank);
     return 0;

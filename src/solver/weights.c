@@ -22,19 +22,17 @@
 #include "solver/history.h"
 #include "solver/notes.h"
 #include "solver/state.h"
+#include "solver/weights_account.h"
 #include "transport/comm.h"
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
 struct intake {
+    const struct ls_weights_request *request;
     struct ls_store *store;
     struct ls_weight_target *targets;
     size_t count, capacity;
-    void (*say)(void *user, const char *line);
-    void *user;
-    const char *map; /* of names; NULL: ours */
-    bool part;       /* the graphs lack layers that their net has: files may have them, too */
-    bool *given;     /* by target: some file has its layer; NULL: layers may keep their values */
+    struct ls_weights_account account;
     struct ls_error *error;
 };
 
@@ -42,17 +40,10 @@ static int store_blob(void *user, const struct ls_weight_target *target, const f
                       struct ls_error *error)
 {
     struct ls_store *store = user;
-    struct ls_parameter *parameter = NULL;
-    for (size_t i = 0; i < store->set->count && parameter == NULL; i++)
-        if (strcmp(store->set->items[i]->layer, target->layer) == 0 &&
-            store->set->items[i]->blob == target->blob)
-            parameter = store->set->items[i];
-    if (parameter == NULL)
-        return 0; /* another layer owns it and has stored it */
-    LS_TRY(ls_store_write(store, parameter->index, LS_WEIGHTS, data, error));
-    if (store->slots[parameter->index].average == NULL)
+    LS_TRY(ls_store_write(store, target->parameter, LS_WEIGHTS, data, error));
+    if (store->slots[target->parameter].average == NULL)
         return 0;
-    return ls_store_write(store, parameter->index, LS_AVERAGE, data, error);
+    return ls_store_write(store, target->parameter, LS_AVERAGE, data, error);
 }
 
 static bool has_target(const struct intake *intake, const char *layer)
@@ -61,6 +52,11 @@ static bool has_target(const struct intake *intake, const char *layer)
         if (strcmp(intake->targets[i].layer, layer) == 0)
             return true;
     return false;
+}
+
+static bool is_random(const struct ls_blob_request *request)
+{
+    return request->filler != NULL && strcmp(request->filler->type, "constant") != 0;
 }
 
 static int add_targets(struct intake *intake, const struct ls_graph *graph)
@@ -78,7 +74,9 @@ static int add_targets(struct intake *intake, const struct ls_graph *graph)
                                           .average = layer->request[b].average,
                                           .blob = b,
                                           .blob_count = layer->blobs,
+                                          .parameter = layer->blob[b]->index,
                                           .shared = strcmp(layer->blob[b]->layer, layer->name) != 0,
+                                          .random = is_random(&layer->request[b]),
                                           .shape = layer->request[b].shape,
                                           .store = store_blob,
                                           .user = intake->store};
@@ -87,77 +85,35 @@ static int add_targets(struct intake *intake, const struct ls_graph *graph)
     return 0;
 }
 
-static void say_list(const struct intake *intake, const char *file, const char *what,
-                     const char *const *names, size_t count)
+static void say(const struct intake *intake, struct ls_text *line)
 {
-    struct ls_text line = {0};
-    if (intake->say == NULL || count == 0)
-        return;
-    ls_text_format(&line, "%s: %s", file, what);
-    for (size_t i = 0; i < count && i < 20; i++)
-        ls_text_format(&line, "%s '%s'", i > 0 ? "," : "", names[i]);
-    if (count > 20)
-        ls_text_format(&line, " and %zu more", count - 20);
-    if (!line.failed)
-        intake->say(intake->user, line.data);
-    ls_text_free(&line);
-}
-
-/* Notes which layers a file has: all but those that it leaves as they are. */
-static void note_given(struct intake *intake, const struct ls_weights_report *report)
-{
-    for (size_t i = 0; i < intake->count; i++) {
-        bool kept = false;
-        for (size_t k = 0; k < report->kept_count; k++)
-            kept = kept || strcmp(report->kept[k], intake->targets[i].layer) == 0;
-        intake->given[i] = intake->given[i] || !kept;
-    }
-}
-
-/* Where nothing is to be learned, weights that no file has would be those of the fillers. */
-static int check_given(const struct intake *intake, const char *files)
-{
-    struct ls_text names = {0};
-    const char *last = "";
-    for (size_t i = 0; i < intake->count; i++) {
-        const struct ls_weight_target *target = &intake->targets[i];
-        if (intake->given[i] || target->shared || strcmp(last, target->layer) == 0)
-            continue;
-        ls_text_format(&names, "%s'%s'", names.length > 0 ? ", " : "", target->layer);
-        last = target->layer;
-    }
-    int status = names.length == 0
-                     ? 0
-                     : ls_fail(intake->error, LOCKSTEP_WEIGHTS, files,
-                               "weights are found by the names of layers; name all "
-                               "files, with commas between them",
-                               "has no weights of these layers of the net: %.300s", names.data);
-    ls_text_free(&names);
-    return status;
+    if (intake->request->say != NULL && line->length > 0)
+        intake->request->say(intake->request->user, LOCKSTEP_EVENT_NOTICE, line->data);
+    ls_text_free(line);
 }
 
 /* That a file of weights was trained in several numeric environments. */
 static void say_history(const struct intake *intake, const char *file, const char *history)
 {
     struct ls_text words = {0}, line = {0};
-    if (intake->say == NULL || history == NULL)
+    if (history == NULL)
         return;
     ls_environment_say_history(history, &words);
     if (words.length > 0)
         ls_text_format(&line, "%s: trained in several numeric environments: %s", file, words.data);
-    if (line.length > 0)
-        intake->say(intake->user, line.data);
     ls_text_free(&words);
-    ls_text_free(&line);
+    say(intake, &line);
 }
 
-/* Not one layer of a file is the net's. */
+/* Not one tensor of a file is the net's. */
 static int fail_strange(struct intake *intake, const char *file, const struct ls_weights *weights)
 {
-    char hint[100] = "weights are found by the names of layers";
-    const char *map = intake->map == NULL ? ls_weights_suggest_map(weights) : NULL;
+    char hint[400] = "weights are found by the names of layers";
+    const char *map = intake->request->map == NULL ? ls_weights_suggest_map(weights) : NULL;
     if (map != NULL)
         snprintf(hint, sizeof hint, "%s knows its names: --map %s (docs/weights.md)", map, map);
+    else
+        ls_weights_account_prefix(&intake->account, hint, sizeof hint);
     return ls_fail(intake->error, LOCKSTEP_WEIGHTS, file, hint,
                    "no layer of the file is a layer of the net");
 }
@@ -166,82 +122,80 @@ static int fail_strange(struct intake *intake, const char *file, const struct ls
 static void say_map(const struct intake *intake, const char *file, const struct ls_weights *weights,
                     const struct ls_weights_report *report)
 {
-    const char *map = intake->map == NULL && report->ignored_count > report->stored
+    const char *map = intake->request->map == NULL && report->count > 2 * report->taken
                           ? ls_weights_suggest_map(weights)
                           : NULL;
     struct ls_text line = {0};
-    if (map == NULL || intake->say == NULL)
-        return;
-    ls_text_format(&line, "%s: %s knows its names: --map %s (docs/weights.md)", file, map, map);
-    if (line.length > 0)
-        intake->say(intake->user, line.data);
-    ls_text_free(&line);
+    if (map != NULL)
+        ls_text_format(&line, "%s: %s knows its names: --map %s (docs/weights.md)", file, map, map);
+    say(intake, &line);
+}
+
+static int take_classes(const struct ls_weights *weights, char **classes, struct ls_error *error)
+{
+    const char *names = ls_weights_note(weights, LS_NOTE_CLASSES);
+    if (classes == NULL || names == NULL)
+        return 0;
+    ls_free(*classes);
+    *classes = ls_copy_string(names);
+    return *classes != NULL ? 0 : ls_fail_memory(error, "class names");
 }
 
 static int take_file(struct intake *intake, const char *file, char **classes)
 {
+    const struct ls_weights_request *request = intake->request;
     struct ls_weights weights = {0};
     struct ls_weights_report report = {0};
-    LS_TRY(ls_weights_read_mapped(file, LS_WEIGHTS_BEST, intake->map, &weights, intake->error));
-    int status = ls_weights_apply(&weights, intake->targets, intake->count, &report, intake->error);
-    if (status == 0 && report.stored == 0 && (intake->given == NULL || intake->count > 0))
+    LS_TRY(ls_weights_read_mapped(file, LS_WEIGHTS_BEST, request->map, &weights, intake->error));
+    int status = ls_weights_apply(&weights, intake->targets, intake->count, request->partial,
+                                  &report, intake->error);
+    if (status == 0)
+        status = ls_weights_account_file(&intake->account, file, &weights, &report, intake->error);
+    if (status == 0 && report.taken == 0 && (request->use == LS_WEIGHTS_TRAIN || intake->count > 0))
         status = fail_strange(intake, file, &weights);
-    if (status == 0 && intake->given != NULL)
-        note_given(intake, &report);
     if (status == 0) {
-        if (intake->map != NULL)
-            say_list(intake, file, "ignored, because the map does not know them:",
-                     (const char *const *)weights.unused, weights.unused_count);
-        if (!intake->part)
-            say_list(intake, file, "ignored, because the net does not have them:", report.ignored,
-                     report.ignored_count);
         say_map(intake, file, &weights, &report);
-        if (intake->given == NULL)
-            say_list(intake, file, "not in the file; they keep their initial values:", report.kept,
-                     report.kept_count);
         say_history(intake, file, ls_weights_note(&weights, LS_NOTE_HISTORY));
-        const char *names = ls_weights_note(&weights, LS_NOTE_CLASSES);
-        if (classes != NULL && names != NULL) {
-            ls_free(*classes);
-            *classes = ls_copy_string(names);
-            if (*classes == NULL)
-                status = ls_fail_memory(intake->error, "class names");
-        }
+        status = take_classes(&weights, classes, intake->error);
     }
     ls_weights_report_free(&report);
     ls_weights_free(&weights);
     return status;
 }
 
-int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs, size_t count,
-                    const char *files, const char *map, enum ls_weights_use use,
-                    void (*say)(void *user, const char *line), void *user, char **classes,
-                    struct ls_error *error)
+static int take_files(struct intake *intake, char **classes)
 {
-    struct intake intake = {.store = store,
-                            .say = say,
-                            .user = user,
-                            .map = map,
-                            .part = use == LS_WEIGHTS_PART,
-                            .error = error};
-    const bool all = use != LS_WEIGHTS_TRAIN;
+    const char *files = intake->request->files;
     char *list = ls_copy_string(files), *rest = list;
-    int status = list == NULL ? ls_fail_memory(error, "weights") : 0;
-    for (size_t i = 0; i < count && status == 0; i++)
-        status = add_targets(&intake, graphs[i]);
-    if (status == 0 && all && (intake.given = ls_alloc(intake.count + 1, 1)) == NULL)
-        status = ls_fail_memory(error, "weights");
+    int status = list == NULL ? ls_fail_memory(intake->error, "weights") : 0;
     for (char *file; status == 0 && (file = strsep(&rest, ",")) != NULL;)
-        status = file[0] != '\0' ? take_file(&intake, file, classes)
-                                 : ls_fail(error, LOCKSTEP_WEIGHTS, NULL,
+        status = file[0] != '\0' ? take_file(intake, file, classes)
+                                 : ls_fail(intake->error, LOCKSTEP_WEIGHTS, NULL,
                                            "write the files to start from, with one comma between "
                                            "two of them",
                                            "'%s' has an empty file name", files);
-    if (status == 0 && all)
-        status = check_given(&intake, files);
     ls_free(list);
+    return status;
+}
+
+int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs, size_t count,
+                    const struct ls_weights_request *request, char **classes,
+                    struct ls_error *error)
+{
+    struct intake intake = {.request = request, .store = store, .error = error};
+    int status = 0;
+    for (size_t i = 0; i < count && status == 0; i++)
+        status = add_targets(&intake, graphs[i]);
+    intake.account = (struct ls_weights_account){
+        .request = request, .store = store, .targets = intake.targets, .count = intake.count};
+    if (status == 0)
+        status = ls_weights_account_open(&intake.account, error);
+    if (status == 0)
+        status = take_files(&intake, classes);
+    if (status == 0)
+        status = ls_weights_account_end(&intake.account, error);
+    ls_weights_account_close(&intake.account);
     ls_free(intake.targets);
-    ls_free(intake.given);
     return status;
 }
 
@@ -357,9 +311,9 @@ static int check_files(struct ls_trainer *trainer, const char *files, struct ls_
     return status;
 }
 
-static void notice(void *user, const char *line)
+static void notice(void *user, enum lockstep_event_kind kind, const char *line)
 {
-    ls_events_say(user, LOCKSTEP_EVENT_NOTICE, "%s", line);
+    ls_events_say(user, kind, "%s", line);
 }
 
 static int read_weights(void *user, size_t parameter, const struct ls_state_array *array,
@@ -379,7 +333,7 @@ static int share_weights(struct ls_trainer *trainer, int status, struct ls_error
     return ls_state_hand_out(trainer, &reader, error);
 }
 
-static int load_files(struct ls_trainer *trainer, const char *files, const char *map,
+static int load_files(struct ls_trainer *trainer, const char *files, const char *map, bool partial,
                       struct ls_error *error)
 {
     if (trainer->comm->rank != 0)
@@ -391,17 +345,25 @@ static int load_files(struct ls_trainer *trainer, const char *files, const char 
     graphs[0] = ls_net_graph(trainer->train);
     for (size_t i = 0; i < trainer->test_count; i++)
         graphs[i + 1] = ls_net_graph(trainer->tests[i].net);
-    int status = ls_load_weights(trainer->store, graphs, trainer->test_count + 1, files, map,
-                                 LS_WEIGHTS_TRAIN, notice, trainer, NULL, error);
+    const struct ls_weights_request request = {
+        .files = files,
+        .map = map,
+        .use = LS_WEIGHTS_TRAIN,
+        .partial = partial || trainer->solver->partial_weights,
+        .say = notice,
+        .user = trainer,
+    };
+    int status =
+        ls_load_weights(trainer->store, graphs, trainer->test_count + 1, &request, NULL, error);
     ls_free(graphs);
     return status;
 }
 
 int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, const char *map,
-                            struct ls_error *error)
+                            bool partial, struct ls_error *error)
 {
     ls_progress_hear(ls_state_note_piece, trainer);
-    int status = load_files(trainer, files, map, error);
+    int status = load_files(trainer, files, map, partial, error);
     ls_progress_hear(NULL, NULL);
     LS_TRY(share_weights(trainer, status, error));
     ls_thread_pool_enter(trainer->engine->pool);

@@ -7,10 +7,10 @@
 #include "solver/trainer.h"
 
 /* Weights that a training starts from: files separated by commas, later ones over earlier ones,
- * with names that `map` knows (NULL: ours). All ranks call it; only rank 0 needs to see the files.
- */
+ * with names that `map` knows (NULL: ours). `partial`: as in struct ls_weights_request, where the
+ * solver does not say so anyway. All ranks call it; only rank 0 needs to see the files. */
 int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, const char *map,
-                            struct ls_error *error);
+                            bool partial, struct ls_error *error);
 /* What weights are read for. */
 enum ls_weights_use {
     LS_WEIGHTS_TRAIN,   /* layers that no file has keep their values */
@@ -18,14 +18,23 @@ enum ls_weights_use {
     LS_WEIGHTS_PART,    /* the same, of a net that was cut: files may have what lies behind */
 };
 
-/* Stores the weights of `files` (separated by commas, later ones over earlier ones) into the
- * parameters of the nets whose graphs are given, by layer name, or by what `map` (may be NULL)
- * makes of the names in the files. `say` (may be NULL) gets a line for each layer that was ignored
- * or kept; `classes` (may be NULL) the class names that the last file has, one a line, owned by the
- * caller. Views are not refreshed. */
+struct ls_weights_request {
+    const char *files; /* separated by commas, later ones over earlier ones */
+    const char *map;   /* what makes our names of those in the files; NULL: they are ours */
+    enum ls_weights_use use;
+    /* Parameters may stay random although a tensor of their shape is left over, and a parameter of
+     * several names may have other numbers under each: what has the net's names is meant. */
+    bool partial;
+    /* May be NULL. Gets lines that tell what became of the files. */
+    void (*say)(void *user, enum lockstep_event_kind kind, const char *line);
+    void *user;
+};
+
+/* Stores weights into the parameters of the nets whose graphs are given, by layer name. `classes`
+ * (may be NULL) gets the class names that the last file has, one a line, owned by the caller. Views
+ * are not refreshed. */
 int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs, size_t count,
-                    const char *files, const char *map, enum ls_weights_use use,
-                    void (*say)(void *user, const char *line), void *user, char **classes,
+                    const struct ls_weights_request *request, char **classes,
                     struct ls_error *error);
 
 /* The names of classes that the last of `files` has which has some, one a line, with what it says

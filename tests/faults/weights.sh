@@ -92,15 +92,30 @@ for file in $snapshot $caffemodel; do
         --solver solver.prototxt --set net=twelve.prototxt --weights $file
     expect 5 "^lockstep: $file: .*ip" -- "$LOCKSTEP" test --model twelve.prototxt --weights $file
     small_net | sed 's/name: "ip"/name: "ip2"/' >other.prototxt
-    # Fine-tuning: what the file lacks keeps its values; a test of such weights means nothing.
-    expect 0 "$file: ignored.*'ip'" "$file: not in the file.*'ip2'" -- "$LOCKSTEP" train --overwrite --solver \
-        solver.prototxt --set net=other.prototxt --weights $file --snapshot-prefix other
+    # Fine-tuning: a layer of another name and shape is trained from scratch; one of the same shape is
+    # either meant to have the old weights, or that is said. A test of such weights means nothing.
+    tune=("$LOCKSTEP" train --overwrite --solver solver.prototxt --weights "$file" --snapshot-prefix other --set
+        net=other.prototxt)
+    expect 5 "$file: 'ip2.weight' would stay random, although 'ip.weight' of its shape.*call the layer 'ip'.*--partial-weights" \
+        '!Iteration' -- "${tune[@]}"
+    expect 0 "$file: 2 of 4 tensors taken; not taken: 'ip.weight', 'ip.bias'" \
+        "$file: not in the file.*'ip2.weight' .random., 'ip2.bias'$" "!is taken by" -- "${tune[@]}" --partial-weights
+    expect 0 "$file: 'conv.weight' .* is taken by 'conv.weight'" "$file: 'ip.bias' .* is not taken" \
+        "'ip2.bias' is in no file" -- "${tune[@]}" --set partial_weights=true --verbose
     expect 5 "$file: has no weights of these layers of the net: 'ip2'" '!Test net' -- "$LOCKSTEP" test \
         --model other.prototxt --weights $file
+    small_net | sed 's/name: "ip"/name: "ip2"/; s/num_output: 10/num_output: 12/' >other.prototxt
+    expect 0 "2 of 4 tensors taken" "not in the file.*'ip2.weight'" -- "${tune[@]}"
     small_net | sed 's/name: "ip"/name: "ip2"/; s/name: "conv"/name: "conv2"/' >other.prototxt
     expect 5 "$file: no layer of the file is a layer of the net" -- "$LOCKSTEP" train --overwrite --solver \
         solver.prototxt --set net=other.prototxt --weights $file
 done
+expect 0 "$snapshot: 4 of 4 tensors taken" '!not taken' -- "$LOCKSTEP" test --model net.prototxt --weights $snapshot
+# Names that begin with what PyTorch's DataParallel puts there.
+echo 'map { from: "module.{x}.weight" to: "{x}.weight" } map { from: "module.{x}.bias" to: "{x}.bias" }' >module.map
+expect 0 '' -- "$LOCKSTEP" convert-weights --map module.map $snapshot module.safetensors
+train 5 "module.safetensors: no layer of the file.*hint: PyTorch's DataParallel puts 'module.'" -- --weights module.safetensors
+train 0 "module.safetensors: 4 of 4 tensors taken" -- --weights module.safetensors --map module.map
 train 5 "^lockstep: $caffemodel: is no safetensors file. hint: .*--weights" -- --resume $caffemodel
 train 5 "^lockstep: net.prototxt: is no safetensors file, or" -- --resume net.prototxt
 expect 0 '^The same weights: 4 tensors' -- "$LOCKSTEP" diff $caffemodel $caffemodel

@@ -27,7 +27,7 @@ static inline void read_blob(struct ls_weights *weights, const struct ls_weight_
                                       .store = add_up,
                                       .user = &sum};
     struct ls_weights_report report = {0};
-    ls_weights_apply(weights, &target, 1, &report, error);
+    ls_weights_apply(weights, &target, 1, false, &report, error);
     ls_weights_report_free(&report);
 }
 

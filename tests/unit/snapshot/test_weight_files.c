@@ -200,7 +200,7 @@ static void blobs_of_five_extents_survive_both_formats(void **state)
             want(&sink, "c", 0, 1, turn == 0 ? shape : other);
             assert_int_equal(ls_weights_read(paths[i], LS_WEIGHTS_BEST, &weights, NULL), 0);
             assert_true(ls_shape_equal(&weights.layers[0].blobs[0].shape, &shape));
-            int status = ls_weights_apply(&weights, sink.targets, 1, &report, NULL);
+            int status = ls_weights_apply(&weights, sink.targets, 1, false, &report, NULL);
             assert_int_equal(status, turn == 0 ? 0 : LOCKSTEP_WEIGHTS);
             if (turn == 0)
                 assert_memory_equal(sink.stored[0], sequence, 12 * sizeof(float));

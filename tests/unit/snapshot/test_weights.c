@@ -15,12 +15,11 @@ static void all_forms_of_caffe_fill_the_same_blobs(void **state)
         want(&sink, "ip", 0, 2, SHAPE2(2, 3));
         want(&sink, "ip", 1, 2, SHAPE1(2));
         assert_int_equal(ls_weights_read(paths[i], LS_WEIGHTS_BEST, &weights, &error), 0);
-        assert_int_equal(ls_weights_apply(&weights, sink.targets, 2, &report, &error), 0);
+        assert_int_equal(ls_weights_apply(&weights, sink.targets, 2, false, &report, &error), 0);
         assert_memory_equal(sink.stored[0], sequence, 6 * sizeof(float));
         assert_memory_equal(sink.stored[1], sequence, 2 * sizeof(float));
-        assert_int_equal(report.stored, 2);
-        assert_int_equal(report.ignored_count, 0);
-        assert_int_equal(report.kept_count, 0);
+        assert_int_equal(report.taken, 2);
+        assert_int_equal(report.count, 2);
         ls_weights_report_free(&report);
         ls_weights_free(&weights);
     }
@@ -46,7 +45,7 @@ static void legacy_shapes_fit_without_leading_ones(void **state)
             want(&sink, "ip", 0, 2, cases[c].shape);
             want(&sink, "ip", 1, 2, SHAPE1(2));
             assert_int_equal(ls_weights_read(paths[i], LS_WEIGHTS_BEST, &weights, NULL), 0);
-            int status = ls_weights_apply(&weights, sink.targets, 2, &report, NULL);
+            int status = ls_weights_apply(&weights, sink.targets, 2, false, &report, NULL);
             assert_int_equal(status == 0, i == 0 ? cases[c].legacy : cases[c].present);
             assert_int_equal(sink.times[1], status == 0); /* all or nothing */
             ls_weights_report_free(&report);
@@ -126,8 +125,8 @@ static void blobs_go_by_their_names(void **state)
     sink.targets[6].name = "bias";
     sink.targets[7].name = "bias";
     assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, NULL), 0);
-    assert_int_equal(ls_weights_apply(&weights, sink.targets, 8, &report, NULL), 0);
-    assert_int_equal(report.stored, 8);
+    assert_int_equal(ls_weights_apply(&weights, sink.targets, 8, false, &report, NULL), 0);
+    assert_int_equal(report.taken, 8);
     for (int i = 0; i < 5; i++)
         assert_true(sink.stored[i][0] == values[i]);
     for (int i = 5; i < 8; i++)
@@ -144,7 +143,8 @@ static void blobs_go_by_their_names(void **state)
         other.targets[i].average = true;
     }
     assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, NULL), 0);
-    assert_int_equal(ls_weights_apply(&weights, other.targets, 3, &report, NULL), LOCKSTEP_WEIGHTS);
+    assert_int_equal(ls_weights_apply(&weights, other.targets, 3, false, &report, NULL),
+                     LOCKSTEP_WEIGHTS);
     assert_int_equal(other.times[2], 0);
     ls_weights_report_free(&report);
     ls_weights_free(&weights);
@@ -175,7 +175,7 @@ static void channel_vectors_fit_in_any_form(void **state)
         struct sink sink = {0};
         want(&sink, "bn", 0, 1, cases[c].shape);
         assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, NULL), 0);
-        assert_int_equal(ls_weights_apply(&weights, sink.targets, 1, &report, NULL) == 0,
+        assert_int_equal(ls_weights_apply(&weights, sink.targets, 1, false, &report, NULL) == 0,
                          cases[c].fits);
         ls_weights_report_free(&report);
         ls_weights_free(&weights);
@@ -224,13 +224,16 @@ static void the_report_names_what_was_not_used(void **state)
     want(&sink, "new", 0, 1, SHAPE1(1));
     want(&sink, "both", 0, 1, SHAPE1(1));
     assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, NULL), 0);
-    assert_int_equal(ls_weights_apply(&weights, sink.targets, 2, &report, NULL), 0);
-    assert_int_equal(report.stored, 1);
-    assert_int_equal(report.ignored_count, 2);
-    assert_string_equal(report.ignored[0], "old");
-    assert_string_equal(report.ignored[1], "older");
-    assert_int_equal(report.kept_count, 1);
-    assert_string_equal(report.kept[0], "new");
+    assert_int_equal(ls_weights_apply(&weights, sink.targets, 2, false, &report, NULL), 0);
+    assert_int_equal(report.taken, 1);
+    assert_int_equal(report.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        struct ls_text name = {0};
+        ls_weights_name_blob(report.fates[i].layer, report.fates[i].blob, &name);
+        assert_string_equal(name.data, tensors[i]);
+        assert_ptr_equal(report.fates[i].target, i == 1 ? &sink.targets[1] : NULL);
+        ls_text_free(&name);
+    }
     assert_int_equal(sink.times[0], 0);
     assert_true(sink.stored[1][0] == 1);
     ls_weights_report_free(&report);
@@ -256,7 +259,7 @@ static void all_mismatches_are_told_and_nothing_is_stored(void **state)
     want(&sink, "d", 0, 2, SHAPE1(1));    /* the file has only the bias */
     want(&sink, "d", 1, 2, SHAPE1(1));
     assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, NULL), 0);
-    assert_int_equal(ls_weights_apply(&weights, sink.targets, sink.count, &report, &error),
+    assert_int_equal(ls_weights_apply(&weights, sink.targets, sink.count, false, &report, &error),
                      LOCKSTEP_WEIGHTS);
     assert_int_equal(error.count, 4);
     assert_string_equal(error.problems[0].message,
@@ -287,14 +290,89 @@ static void a_layer_with_a_shared_weight_has_only_its_bias(void **state)
     want(&sink, "ip", 1, 2, SHAPE1(1));
     want(&sink, "twin", 0, 2, SHAPE1(1));
     sink.targets[2].shared = true;
+    sink.targets[2].parameter = 0;
     want(&sink, "twin", 1, 2, SHAPE1(1));
     assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, NULL), 0);
-    assert_int_equal(ls_weights_apply(&weights, sink.targets, 4, &report, &error), 0);
+    assert_int_equal(ls_weights_apply(&weights, sink.targets, 4, false, &report, &error), 0);
     assert_int_equal(sink.times[2], 0);
     assert_true(sink.stored[3][0] == 2);
     sink.targets[2].shared = false;
-    assert_int_equal(ls_weights_apply(&weights, sink.targets, 4, &report, &error),
+    sink.targets[2].parameter = 2;
+    assert_int_equal(ls_weights_apply(&weights, sink.targets, 4, false, &report, &error),
                      LOCKSTEP_WEIGHTS);
+    ls_weights_report_free(&report);
+    ls_weights_free(&weights);
+}
+
+/* One parameter of three names: a file may have it under any of them. */
+static void a_tied_weight_has_any_of_its_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tensors[4];
+        size_t count;
+        float stored; /* -1: it is refused */
+        float partial;
+    } cases[] = {
+        {{"wte.weight"}, 1, 0, 0},
+        {{"lm_head.weight"}, 1, 0, 0},
+        {{"other.weight", "third.weight"}, 2, 1, 1},
+        {{"wte.weight", "lm_head.weight"}, 2, -1, 0}, /* write_archive numbers them */
+        {{"lm_head.weight", "wte.weight"}, 2, -1, 1},
+        {{"third.weight", "lm_head.weight"}, 2, -1, 1}, /* the first in the net's order */
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
+        for (int partial = 0; partial < 2; partial++) {
+            const char *path = write_archive("tied.safetensors", cases[c].tensors, cases[c].count);
+            struct ls_weights weights;
+            struct ls_weights_report report = {0};
+            struct ls_error error = {0};
+            struct sink sink = {0};
+            want(&sink, "wte", 0, 1, SHAPE1(1));
+            want(&sink, "lm_head", 0, 1, SHAPE1(1));
+            want(&sink, "third", 0, 1, SHAPE1(1));
+            for (int i = 1; i < 3; i++) {
+                sink.targets[i].shared = true;
+                sink.targets[i].parameter = 0;
+            }
+            assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, &error), 0);
+            const int status =
+                ls_weights_apply(&weights, sink.targets, 3, partial != 0, &report, &error);
+            const float wanted = partial ? cases[c].partial : cases[c].stored;
+            assert_int_equal(status, wanted < 0 ? LOCKSTEP_WEIGHTS : 0);
+            float stored = -1;
+            int times = 0;
+            for (int i = 0; i < 3; i++) {
+                times += sink.times[i];
+                stored = sink.times[i] > 0 ? sink.stored[i][0] : stored;
+            }
+            assert_int_equal(times, wanted < 0 ? 0 : 1);
+            assert_true(stored == wanted);
+            if (wanted < 0)
+                assert_non_null(strstr(error.problems[0].message, "are one parameter of the net"));
+            ls_weights_report_free(&report);
+            ls_weights_free(&weights);
+        }
+    /* The same numbers under two names are fine. */
+    struct ls_archive archive = {0};
+    const float one = 7;
+    assert_int_equal(ls_archive_add_list(&archive, "wte.weight", LS_F32, 1, &one, NULL), 0);
+    assert_int_equal(ls_archive_add_list(&archive, "lm_head.weight", LS_F32, 1, &one, NULL), 0);
+    const char *path = ls_test_path("same.safetensors");
+    assert_int_equal(ls_archive_write(&archive, path, NULL), 0);
+    ls_archive_free(&archive);
+    struct ls_weights weights;
+    struct ls_weights_report report = {0};
+    struct sink sink = {0};
+    want(&sink, "wte", 0, 1, SHAPE1(1));
+    want(&sink, "lm_head", 0, 1, SHAPE1(1));
+    sink.targets[1].shared = true;
+    sink.targets[1].parameter = 0;
+    assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, NULL), 0);
+    assert_int_equal(ls_weights_apply(&weights, sink.targets, 2, false, &report, NULL), 0);
+    assert_int_equal(report.taken, 2);
+    assert_int_equal(sink.times[0], 1);
+    assert_int_equal(sink.times[1], 0);
     ls_weights_report_free(&report);
     ls_weights_free(&weights);
 }
@@ -311,6 +389,7 @@ int main(void)
         cmocka_unit_test(the_report_names_what_was_not_used),
         cmocka_unit_test(all_mismatches_are_told_and_nothing_is_stored),
         cmocka_unit_test(a_layer_with_a_shared_weight_has_only_its_bias),
+        cmocka_unit_test(a_tied_weight_has_any_of_its_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,12 +44,14 @@ static inline int store(void *user, const struct ls_weight_target *target, const
 static inline void want(struct sink *sink, const char *layer, int blob, int blob_count,
                         struct ls_shape shape)
 {
-    sink->targets[sink->count++] = (struct ls_weight_target){.layer = layer,
-                                                             .blob = blob,
-                                                             .blob_count = blob_count,
-                                                             .shape = shape,
-                                                             .store = store,
-                                                             .user = sink};
+    sink->targets[sink->count] = (struct ls_weight_target){.layer = layer,
+                                                           .blob = blob,
+                                                           .blob_count = blob_count,
+                                                           .parameter = (int)sink->count,
+                                                           .shape = shape,
+                                                           .store = store,
+                                                           .user = sink};
+    sink->count++;
 }
 
 #define SHAPE1(a)    ((struct ls_shape){1, {a}})
