@@ -99,6 +99,22 @@ same lossy 'test_interval: 6 test_iter: 2 test_compute_loss: true'
 said lossy 'Test loss: '
 same states 'test_interval: 6 test_iter: 1 test_iter: 2 test_state { } test_state { stage: "late" }'
 said states 'Testing net \(#1\)'
+# The best of the tests: the layer of the output says which way, else the solver.
+sed '/name: "loss"/i layer { name: "mean" type: "Reduction" bottom: "ip" top: "mean" include { phase: TEST } }' \
+    net.prototxt >mean.prototxt
+echo 'net: "mean.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 12 test_interval: 3 display: 0
+snapshot_best: "mean" snapshot_prefix: "mean"' >mean_solver.prototxt
+expect 3 "snapshot_best: whether a larger or a smaller 'mean' is better is not known. hint: .*snapshot_best_mode: MIN" \
+    '!Iteration' -- "$LOCKSTEP" train --solver mean_solver.prototxt --workers 2
+for mode in MAX MIN; do
+    rm -f mean_best.safetensors
+    expect 0 -- "$LOCKSTEP" train --overwrite --solver mean_solver.prototxt --workers 2 --set snapshot_best_mode=$mode
+    sort=$([ $mode = MAX ] && echo -gr || echo -g)
+    best=$(grep -o 'mean = [^ ]*' log | cut -c 8- | sort "$sort" | head -n 1)
+    first=$(grep -o -m 1 'mean = [^ ]*' log | cut -c 8-)
+    [ "$best" = "$first" ] || grep -qF "Best mean so far: $best, kept as mean_best.safetensors" log ||
+        fail "$mode: $best is not the best"
+done
 cp net.prototxt second.prototxt
 same files 'test_interval: 6 test_iter: 1 test_net: "second.prototxt"'
 said files 'Testing net \(#0\)'

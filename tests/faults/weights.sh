@@ -148,6 +148,7 @@ refused 'iter_size' --set iter_size=2
 refused '.*weight_decay' --set weight_decay=0.1
 small_net | sed 's/batch_size: 16/batch_size: 8/' >other.prototxt
 refused '.*batch_size.*16, now 8' --set net=other.prototxt
+grep -q micro_batch log && fail 'a micro-batch that follows from the batch is named'
 small_net | sed 's/kernel_size: 2/kernel_size: 3/' >other.prototxt
 refused '.*kernel_size: .2., now .3.' --set net=other.prototxt
 small_net | sed 's/name: "ip"/name: "ip2"/' >other.prototxt
@@ -190,7 +191,7 @@ truncate -s 3000 s_iter_20.safetensors
 train 0 'skipping s_iter_10.safetensors' 'starting afresh' -- --resume auto
 cmp -s s_iter_20.safetensors $last || fail "a run that started afresh has other bytes"
 # auto does not pass over a whole snapshot of another training.
-train 5 's_iter_20.safetensors: the snapshot was made with another random_seed' -- --resume auto \
+train 5 's_iter_20.safetensors: the snapshot was made with another random_seed.*--weights s_iter_20' '!nevertheless' -- --resume auto \
     --set random_seed=9
 # ---- Names of blobs -------------------------------------------------------------------------------
 # Weights of every layer type are found by their names: nothing keeps what its filler says.

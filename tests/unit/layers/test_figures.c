@@ -318,6 +318,54 @@ static void mean_iou_figures(void **state)
     close_layer(&one);
 }
 
+/* Which of two values is the better one: what snapshot_best, sweeps and pages go by. */
+static void better_figures(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *bottoms;
+        enum ls_better better[3];
+    } cases[] = {
+        {LOSS("SoftmaxWithLoss"), "4x10! 4", {LS_BETTER_SMALLER}},
+        {LOSS("SoftmaxWithLoss") "loss_weight: 0", "4x10 4", {LS_BETTER_SMALLER}},
+        {LOSS("SoftmaxWithLoss") "loss_weight: -1", "4x10! 4", {LS_BETTER_LARGER}},
+        {LOSS("EuclideanLoss") "loss_weight: 0", "4x10 4x10", {LS_BETTER_SMALLER}},
+        {LOSS("HingeLoss") "loss_weight: 0", "4x10 4", {LS_BETTER_SMALLER}},
+        {LOSS("SoftmaxWithLoss") "top: 'p' top: 'a' softmax_param { metric: PERPLEXITY metric: "
+                                 "ACCURACY }",
+         "4x10 4",
+         {LS_BETTER_SMALLER, LS_BETTER_SMALLER, LS_BETTER_LARGER}},
+        {"name: 'l' type: 'Accuracy' bottom: 'x' bottom: 'l' top: 'loss'",
+         "4x10 4",
+         {LS_BETTER_LARGER}},
+        {LOSS("MeanIoU"), "2x21x6x7 2x1x6x7", {LS_BETTER_LARGER}},
+        {"name: 'l' type: 'Reduction' bottom: 'x' top: 'y' reduction_param { operation: ASUM }",
+         "4x10",
+         {LS_BETTER_SMALLER}},
+        {"name: 'l' type: 'Reduction' bottom: 'x' top: 'y' reduction_param { operation: SUMSQ "
+         "coeff: "
+         "-1 }",
+         "4x10",
+         {LS_BETTER_LARGER}},
+        {"name: 'l' type: 'Reduction' bottom: 'x' top: 'y' reduction_param { operation: MEAN }",
+         "4x10",
+         {LS_BETTER_UNKNOWN}},
+        {"name: 'l' type: 'Reduction' bottom: 'x' top: 'y' loss_weight: 1 reduction_param { "
+         "operation: MEAN }",
+         "4x10!",
+         {LS_BETTER_SMALLER}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct one_layer one;
+        open_layer(&one, cases[i].text, cases[i].bottoms, strchr(cases[i].bottoms, '!') != NULL);
+        assert_int_equal(run_forward(&one), 0);
+        for (size_t m = 0; m < one.graph->metric_count && m < 3; m++)
+            assert_int_equal(one.graph->metrics[m].better, cases[i].better[m]);
+        assert_true(one.graph->metric_count > 0);
+        close_layer(&one);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,7 +373,7 @@ int main(void)
         cmocka_unit_test(euclidean_signs),  cmocka_unit_test(gradient_through_probabilities),
         cmocka_unit_test(loss_figures),     cmocka_unit_test(accuracy_figures),
         cmocka_unit_test(learned_labels),   cmocka_unit_test(mixtures),
-        cmocka_unit_test(mean_iou_figures),
+        cmocka_unit_test(mean_iou_figures), cmocka_unit_test(better_figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

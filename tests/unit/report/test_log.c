@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/figure.h"
 #include "report/log.h"
 #include "report/parting.h"
 #include "support/support.h"
@@ -132,6 +133,25 @@ static void test_bad_lines(void **state)
     take(log, "{\"event\": \"progress\", \"iteration\": 922337203685477580, \"data_loss\": 1}");
     assert_int_equal(log->state.missing, 3);
     assert_int_equal(ls_log_find(log, "loss")->count, 1);
+    ls_log_free(log);
+}
+
+/* A log says which way an output is better; without that its name does. */
+static void test_better(void **state)
+{
+    (void)state;
+    static const char line[] =
+        "{\"event\": \"test\", \"iteration\": 4, \"test_net\": 0, \"outputs\": "
+        "[{\"name\": \"loss3/top-1\", \"values\": [0.5], \"loss_weight\": 0, \"better\": \"max\"}, "
+        "{\"name\": \"distance\", \"values\": [2], \"loss_weight\": 0, \"better\": \"min\"}, "
+        "{\"name\": \"accuracy\", \"values\": [0.5], \"loss_weight\": 0}, "
+        "{\"name\": \"other\", \"values\": [0.5], \"loss_weight\": 0}]}";
+    struct lockstep_log *log = ls_log_new();
+    assert_int_equal(ls_log_line(log, line, sizeof line - 1, NULL), 0);
+    assert_int_equal(ls_figure_direction(ls_log_find(log, "test/loss3/top-1")), 1);
+    assert_int_equal(ls_figure_direction(ls_log_find(log, "test/distance")), -1);
+    assert_int_equal(ls_figure_direction(ls_log_find(log, "test/accuracy")), 1);
+    assert_int_equal(ls_figure_direction(ls_log_find(log, "test/other")), 0);
     ls_log_free(log);
 }
 
@@ -286,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events),       cmocka_unit_test(test_last),
         cmocka_unit_test(test_resume),       cmocka_unit_test(test_bad_lines),
+        cmocka_unit_test(test_better),       cmocka_unit_test(test_better),
         cmocka_unit_test(test_broken_lines), cmocka_unit_test(test_files),
         cmocka_unit_test(test_long),         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_parting),      cmocka_unit_test(test_parting_of_long_logs)};
