@@ -90,7 +90,11 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
             : ls_copy_string(trainer->solver->snapshot_prefix);
     if (trainer->prefix == NULL)
         return ls_fail_memory(error, "a trainer");
-    LS_TRY(ls_heartbeat_place(trainer, options->status_file, error));
+    /* A trial on random data writes nothing that it is not asked for. */
+    const bool trial = options->snapshot_prefix == NULL && trainer->definition->train.dummy;
+    const bool beside = options->status_file != NULL && options->status_file[0] == '\0';
+    if (!trial || !beside)
+        LS_TRY(ls_heartbeat_place(trainer, options->status_file, error));
     LS_TRY(ls_engine_create(trainer->device, trainer->comm, trainer->workers, &trainer->engine,
                             error));
     trainer->engine->audited_part = trainer->audited_part;
@@ -115,8 +119,7 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
     const struct ls_snapshots_options snapshots = {.required = options->snapshot_required != 0,
                                                    .overwrite = options->overwrite != 0,
                                                    .copies = trainer->forecast.copies,
-                                                   .none = options->snapshot_prefix == NULL &&
-                                                           trainer->definition->train.dummy};
+                                                   .none = trial};
     return ls_snapshots_create(trainer, &snapshots, &trainer->snapshots, error);
 }
 
