@@ -360,6 +360,7 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
     LS_TRY(status);
     if (!model->net->options.from_outside)
         LS_TRY(ls_step_create(model->engine, model->net, &model->pass, error));
+    ls_picture_rule_compare(model);
     return ls_model_init_predictions(model, error);
 }
 

@@ -180,34 +180,51 @@ static void take_said(const struct lockstep_model *model, struct said *said)
     }
 }
 
-/* Whether a transformation is another one than that of the training. */
+/* Whether numbers become others than in the training. */
 static bool differs(const struct ls_trained *trained, const struct said *said)
 {
     struct said other = {.param = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT};
     const Lockstep__TransformationParameter *a = &said->param, *b = &other.param;
     take_param(trained->layer, &other);
-    return a->scale != b->scale || a->crop_size != b->crop_size || a->pad != b->pad ||
-           a->standardize != b->standardize || said->has_mean != trained->has_mean ||
-           a->n_mean_value != b->n_mean_value ||
+    return a->scale != b->scale || a->standardize != b->standardize ||
+           said->has_mean != trained->has_mean || a->n_mean_value != b->n_mean_value ||
            (a->n_mean_value > 0 &&
-            memcmp(a->mean_value, b->mean_value, a->n_mean_value * sizeof *a->mean_value) != 0);
+            memcmp(a->mean_value, b->mean_value, a->n_mean_value * sizeof *a->mean_value) != 0) ||
+           (said->mean != NULL && trained->mean != NULL &&
+            memcmp(said->mean_shape, trained->mean_shape, sizeof said->mean_shape) == 0 &&
+            memcmp(said->mean, trained->mean,
+                   (size_t)ls_record_size(said->mean_shape) * sizeof *said->mean) != 0);
 }
 
-static void warn_of_others(struct lockstep_model *model, const struct said *said)
+static void warn_of_others(struct lockstep_model *model, const Lockstep__LayerParameter *layer,
+                           const struct said *said)
 {
-    const Lockstep__LayerParameter *layer = input_layer(model);
     char place[LS_PLACE_MAX];
     struct ls_text text = {0};
     if (layer == NULL || model->trained.layer == NULL || !differs(&model->trained, said))
         return;
-    ls_place(model->definition.definition, layer, "transform_param", place, sizeof place);
+    ls_place(model->definition.definition, layer,
+             layer->transform_param != NULL ? "transform_param" : NULL, place, sizeof place);
     ls_text_format(&text,
-                   "%s: transform_param of layer '%.100s' is another one than that of the "
-                   "training, and is what pictures get",
-                   place, said->layer);
+                   "%s: mean, scale or standardize of layer '%.100s' are others than in the "
+                   "training, as the snapshot has it; they are what pictures get",
+                   place, layer->name != NULL ? layer->name : "");
     if (!text.failed)
         ls_model_warn(model, text.data);
     ls_text_free(&text);
+}
+
+void ls_picture_rule_compare(struct lockstep_model *model)
+{
+    struct said said = {.param = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT};
+    struct ls_picture_rule rest;
+    if (model->net->dataset_count == 0 ||
+        ls_dataset_transform(model->net->datasets[0], &rest.interpolates, &rest.rgb) == NULL)
+        return;
+    take_param(model->net->data_layers[0], &said);
+    said.mean = ls_dataset_mean_picture(model->net->datasets[0], said.mean_shape);
+    said.has_mean = said.mean != NULL;
+    warn_of_others(model, model->net->data_layers[0], &said);
 }
 
 /* ---- What the caller says -------------------------------------------------------------------- */
@@ -470,7 +487,7 @@ int ls_picture_rule_open(struct lockstep_model *model, struct ls_error *error)
     if (model->rule.transform.output[0] > 0)
         return 0;
     take_said(model, &said);
-    warn_of_others(model, &said);
+    warn_of_others(model, input_layer(model), &said);
     take_callers(model, &said);
     int status = open_rule(model, &said, error);
     ls_free(said.owned);

@@ -36,6 +36,8 @@ int ls_picture_rule_mean(const struct ls_transform *transform, float **mean,
  * files; NULL: nothing says it. */
 const Lockstep__TransformationParameter *ls_picture_rule_param(const struct lockstep_model *model,
                                                                bool *has_mean);
+/* Warns where the data layer of a model makes other numbers of pictures than the training did. */
+void ls_picture_rule_compare(struct lockstep_model *model);
 /* Warns where pictures are taken as they are because nothing says what training did with them. */
 void ls_picture_rule_warn(struct lockstep_model *model);
 

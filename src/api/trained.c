@@ -19,6 +19,8 @@
 #include "snapshot/weights.h"
 #include "solver/notes.h"
 
+enum { SOURCES_MAX = 64 }; /* a note of any length is looked through for each */
+
 const Lockstep__SolverParameter *ls_trained_solver(const struct ls_trained *trained)
 {
     return trained->definition != NULL
@@ -72,7 +74,7 @@ static void read_lines(const char *note, int number, struct ls_trained *trained)
 /* The first data layer that read pictures. */
 static void find_pictures(const char *note, struct ls_trained *trained)
 {
-    for (int number = 1; note != NULL; number++) {
+    for (int number = 1; note != NULL && number <= SOURCES_MAX; number++) {
         const Lockstep__LayerParameter *layer = data_layer(trained, number);
         if (layer == NULL)
             break;

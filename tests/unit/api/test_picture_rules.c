@@ -386,8 +386,36 @@ static void an_input_layer_transforms(void **state)
     assert_int_equal(predict(model, "c.png", b, problem), 0);
     for (size_t i = 0; i < lockstep_model_output_size(model); i++)
         assert_true(b[i] == 2 * a[i]);
-    assert_non_null(strstr(warnings, "deploy.prototxt:3:3: transform_param of layer 'data' is"));
+    assert_non_null(
+        strstr(warnings, "deploy.prototxt:3:3: mean, scale or standardize of layer 'data'"));
     lockstep_model_free(model);
+}
+
+/* A data layer of another scale or mean than the training's, and one that crops otherwise. */
+static void another_data_layer_is_warned_of(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *data;
+        bool warned;
+    } others[] = {{IMAGES("", "mean_file: 'mean.binaryproto' crop_size: 8 mirror: true"), false},
+                  {IMAGES("", "mean_file: 'other.binaryproto' crop_size: 9"), true},
+                  {IMAGES("", "crop_size: 9"), true},
+                  {IMAGES("", "mean_file: 'mean.binaryproto' scale: 0.5 crop_size: 9"), true}};
+    char text[3000];
+    int64_t shape[3] = {3, 12, 14};
+    float black[3 * 12 * 14] = {0};
+    assert_int_equal(ls_mean_write("other.binaryproto", shape, black, NULL), 0);
+    train(IMAGES("", "mean_file: 'mean.binaryproto' crop_size: 9"));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        int length = snprintf(text, sizeof text, "%s\n", others[i].data);
+        snprintf(text + length, sizeof text - (size_t)length, layers, "");
+        ls_test_write_text("other.prototxt", text);
+        struct lockstep_model *model = load("other.prototxt", NULL);
+        const char *found = strstr(warnings, "other.prototxt:2:2: mean, scale or standardize");
+        assert_int_equal(found != NULL, others[i].warned);
+        lockstep_model_free(model);
+    }
 }
 
 /* ---- Orientation marks ----------------------------------------------------------------------- */
@@ -481,6 +509,7 @@ int main(void)
         cmocka_unit_test(a_mean_picture_that_is_not_there_is_asked_for),
         cmocka_unit_test(what_is_not_known_is_a_warning),
         cmocka_unit_test(an_input_layer_transforms),
+        cmocka_unit_test(another_data_layer_is_warned_of),
         cmocka_unit_test(orientation_marks_are_warned_of),
         cmocka_unit_test(exports_have_the_mean_picture),
     };
