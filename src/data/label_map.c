@@ -2,6 +2,8 @@
  * classes. SPDX-License-Identifier: BSD-2-Clause */
 #include "data/label_map.h"
 
+#include <string.h>
+
 #include "base/file.h"
 #include "base/memory.h"
 #include "schema/text_format.h"
@@ -25,7 +27,7 @@ static int count_classes(const Lockstep__LabelMap *map, const char *path, int *c
     return 0;
 }
 
-static int take_names(const Lockstep__LabelMap *map, struct ls_source *source,
+static int take_names(const Lockstep__LabelMap *map, const char *path, struct ls_source *source,
                       struct ls_error *error)
 {
     for (size_t i = 0; i < map->n_item; i++) {
@@ -34,6 +36,15 @@ static int take_names(const Lockstep__LabelMap *map, struct ls_source *source,
         char *copy = ls_copy_string(name != NULL ? name : "");
         if (copy == NULL)
             return ls_fail_memory(error, "the names of classes");
+        const char *before = source->class_name[item->label];
+        if (before != NULL && strcmp(before, copy) != 0) {
+            int status = ls_fail(error, LOCKSTEP_DATA, path, NULL,
+                                 "item %zu: label %d is '%.100s' here, and '%.100s' in an item "
+                                 "before",
+                                 i + 1, (int)item->label, copy, before);
+            ls_free(copy);
+            return status;
+        }
         ls_free(source->class_name[item->label]);
         source->class_name[item->label] = copy;
     }
@@ -63,7 +74,7 @@ int ls_label_map_names(const char *path, struct ls_source *source, struct ls_err
     if (status == 0 && count > 0) {
         source->class_name = ls_alloc((size_t)count, sizeof *source->class_name);
         source->class_count = source->class_name != NULL ? count : 0;
-        status = source->class_name != NULL ? take_names(map, source, error)
+        status = source->class_name != NULL ? take_names(map, path, source, error)
                                             : ls_fail_memory(error, "the names of classes");
     }
     ls_definition_free(definition);

@@ -20,6 +20,13 @@ for i in $(seq 200); do echo "line $i of a text: äöü €"; done >'a "text".tx
 grep -q "characters, $(LC_ALL=C.UTF-8 grep -o . 'a "text".txt' | sort -u | wc -l | awk '{ print $1 + 1 }') different" said ||
     fail "another number of characters: $(cat said)"
 trains text
+# Weights of a text with other characters are refused, and the hint says what to write.
+mv x_iter_2.safetensors weights.safetensors
+for i in $(seq 200); do echo "row $i of another: qwxyz äöü €"; done >other.txt
+"$LOCKSTEP" init other.txt --output other >said || fail "another text"
+"$LOCKSTEP" train --solver other/solver.prototxt --weights weights.safetensors --iterations 1 \
+    --snapshot-prefix "$work/y" >log 2>&1 && fail "weights of another vocabulary are taken"
+grep -q 'its vocabulary has .*hint: text_param { vocabulary: ' log || fail "$(cat log)"
 head -c 5000 /dev/zero >binary.txt
 "$LOCKSTEP" init binary.txt -o bytes --backend TEXT >said
 grep -q 'unit: BYTE' bytes/train_test.prototxt || fail "bytes are not read as bytes"

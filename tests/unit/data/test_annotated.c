@@ -476,6 +476,9 @@ static void classes_have_names(void **state)
     snprintf(fields, sizeof fields, "annotated_data_param { label_map_file: '%s' }",
              ls_test_path("far.prototxt"));
     fails(path, fields, LOCKSTEP_DATA, "its label must be 0 to 65535");
+    ls_test_write_text(ls_test_path("far.prototxt"),
+                       "item { name: 'x' label: 2 } item { name: 'y' label: 2 }");
+    fails(path, fields, LOCKSTEP_DATA, "item 2: label 2 is 'y' here, and 'x' in an item before");
     snprintf(fields, sizeof fields, "annotated_data_param { label_map_file: '%s' }",
              ls_test_path("odd.prototxt"));
     fails(path, fields, LOCKSTEP_DEFINITION, "odd.prototxt:1:8");
