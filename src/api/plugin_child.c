@@ -13,7 +13,7 @@
 struct report {
     bool done; /* the test has come to its end */
     int status;
-    char line[400]; /* "": nothing was told */
+    char line[400]; /* "": there was none */
     struct ls_error error;
 };
 

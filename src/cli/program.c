@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,9 +157,24 @@ static void hold_closed_streams(void)
             (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+/* With a smaller stack the program would end in a crash. */
+static int check_stack(void)
+{
+    enum { LEAST = 512 << 10 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= LEAST)
+        return 0;
+    return ls_cli_error(LOCKSTEP_RESOURCE,
+                        "a stack of %llu KiB is too small, at least %d are needed. hint: "
+                        "'ulimit -s 8192' before the command",
+                        (unsigned long long)(limit.rlim_cur >> 10), LEAST >> 10);
+}
+
 int ls_cli_main(int count, char **arguments)
 {
     hold_closed_streams();
+    if (check_stack() != 0)
+        return LOCKSTEP_RESOURCE;
     /* A limit on the size of files is an error of the write, which cleans up, not a sudden end. */
     signal(SIGXFSZ, SIG_IGN);
     if (count > 0 && arguments[0][0] != '\0')

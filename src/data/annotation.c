@@ -122,8 +122,11 @@ static int read_group(struct visit *v, const struct ls_wire_field *message)
     struct ls_wire_field field;
     int32_t class = 0;
     while (ls_wire_next(&wire, &field))
-        if (field.number == 1 && field.type == LS_WIRE_VARINT)
+        if (field.number == 1 && field.type == LS_WIRE_VARINT &&
+            (int64_t)field.value == read_number(&field))
             class = read_number(&field);
+        else if (field.number == 1 && field.type == LS_WIRE_VARINT)
+            return bad(v, "the label of its group has more than 32 bits");
         else if (field.number == 1 || (field.number == 2 && field.type != LS_WIRE_BYTES))
             return bad(v, "a field of its group has another type");
     if (wire.damaged)

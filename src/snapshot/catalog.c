@@ -115,7 +115,11 @@ int ls_catalog_list(const char *prefix, struct ls_catalog *catalog, struct ls_er
     DIR *directory = opendir(folder);
     int status = 0;
     if (directory == NULL && errno != ENOENT)
-        status = ls_fail_errno(error, LOCKSTEP_WEIGHTS, folder, "cannot look for snapshots in it");
+        status =
+            ls_fail_errno(error,
+                          errno == EMFILE || errno == ENFILE || errno == ENOMEM ? LOCKSTEP_RESOURCE
+                                                                                : LOCKSTEP_WEIGHTS,
+                          folder, "cannot look for snapshots in it");
     ls_free(folder);
     if (directory == NULL)
         return status;
