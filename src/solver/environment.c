@@ -31,17 +31,20 @@ size_t ls_environment_layers(const struct ls_net *net, const char **names, size_
 {
     const struct ls_plan *plan = ls_net_first_plan(net);
     const struct ls_graph *graph = plan->graph;
+    bool *library = ls_alloc(graph->layer_count + 1, sizeof *library);
     size_t count = 0;
-    for (size_t i = 0; i < graph->layer_count; i++) {
-        bool found = false;
-        for (size_t s = 0; s < plan->step_count && !found; s++)
-            found = plan->steps[s].prepared.kernel != NULL &&
-                    plan->steps[s].prepared.kernel->library &&
-                    plan->steps[s].prepared.op->layer == graph->layers[i];
-        if (found && count < most)
-            names[count] = graph->layers[i]->name;
-        count += found;
+    for (size_t s = 0; s < plan->step_count && library != NULL; s++) {
+        const struct ls_kernel *kernel = plan->steps[s].prepared.kernel;
+        const struct ls_layer *layer = plan->steps[s].prepared.op->layer;
+        if (kernel != NULL && kernel->library && layer != NULL)
+            library[layer->index] = true;
     }
+    for (size_t i = 0; i < graph->layer_count && library != NULL; i++) {
+        if (library[i] && count < most)
+            names[count] = graph->layers[i]->name;
+        count += library[i];
+    }
+    ls_free(library);
     return count;
 }
 
