@@ -46,9 +46,9 @@ static void read_tensor(const struct ls_record_tensor *tensor)
     int64_t count = ls_tensor_numbers(tensor);
     float *out = ls_alloc((size_t)count, sizeof *out);
     must(out != NULL);
-    int64_t done = ls_numbers_to_f32(tensor->type, tensor->data, count, out);
+    int64_t done = ls_numbers_to_f32(tensor->type, tensor->data, count, true, out);
     must(done >= 0 && done <= count);
-    must(ls_numbers_to_f32(tensor->type, tensor->data, count, NULL) == done);
+    must(ls_numbers_to_f32(tensor->type, tensor->data, count, true, NULL) == done);
     if (done < count)
         must(strlen(ls_number_text(tensor->type, tensor->data, done, text)) > 0);
     done = ls_numbers_to_i32(tensor->type, tensor->data, count, (int32_t *)(void *)out);
