@@ -119,7 +119,7 @@ static int run_leg(struct rank *rank, struct ls_trainer *trainer)
         LS_TRY(ls_trainer_resume(trainer, rank->rank == 0 ? leg->resume : nothing, rank->error));
     if (leg->weights != NULL)
         LS_TRY(ls_trainer_load_weights(trainer, rank->rank == 0 ? leg->weights : nothing, NULL,
-                                       rank->error));
+                                       false, rank->error));
     while (trainer->iteration < leg->until)
         LS_TRY(ls_trainer_update(trainer, rank->error));
     return ls_snapshots_take(trainer, true, rank->error);

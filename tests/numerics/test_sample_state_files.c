@@ -188,7 +188,7 @@ static void weights_bring_no_state(void **state)
     assert_int_equal(lockstep_trainer_snapshot(training->trainer, path, training->error), 0);
     finish(training);
     training = start(solver, 1, NULL, NULL);
-    assert_int_equal(ls_trainer_load_weights(training->trainer->inner, path, NULL, NULL), 0);
+    assert_int_equal(ls_trainer_load_weights(training->trainer->inner, path, NULL, false, NULL), 0);
     check_sums(training, 0, sums, "from weights");
     finish(training);
     lockstep_solver_free(solver);
