@@ -41,7 +41,7 @@ static int read_classes(const char *path, struct ls_class_list *list, struct ls_
         LS_TRY(ls_read_weights_names(path, &names, &tokenizer, error));
         ls_free(tokenizer);
         if (names == NULL) {
-            LS_TRY(ls_file_read(path, NAMES_MOST, LOCKSTEP_USAGE, &text, &size, error));
+            LS_TRY(ls_file_read_text(path, NAMES_MOST, LOCKSTEP_USAGE, &text, &size, error));
             while (size > 0 && strchr("\r\n", text[size - 1]) != NULL)
                 text[--size] = '\0';
             names = strlen(text) == size && size > 0 ? text : NULL;

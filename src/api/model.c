@@ -246,7 +246,7 @@ static int read_labels(struct lockstep_model *model, const char *path, struct ls
 {
     char *names = NULL;
     size_t size = 0;
-    LS_TRY(ls_file_read(path, (size_t)64 << 20, LOCKSTEP_USAGE, &names, &size, error));
+    LS_TRY(ls_file_read_text(path, (size_t)64 << 20, LOCKSTEP_USAGE, &names, &size, error));
     while (size > 0 && (names[size - 1] == '\n' || names[size - 1] == '\r'))
         names[--size] = '\0';
     for (size_t i = 0; i < size; i++) /* of Windows */

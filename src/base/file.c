@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/file.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -92,6 +93,34 @@ fail:
     ls_free(buffer);
     close(fd);
     return status;
+}
+
+/* Whether bytes begin as UTF-16 does: with its mark, or with two letters of ASCII. */
+static bool begins_as_utf16(const char *text, size_t size)
+{
+    if (size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+        return true;
+    const int zero = size >= 4 && text[0] == '\0' ? 0 : 1;
+    return size >= 4 && text[zero] == '\0' && text[zero + 2] == '\0' &&
+           isalpha((unsigned char)text[1 - zero]) && isalpha((unsigned char)text[3 - zero]);
+}
+
+int ls_file_read_text(const char *path, size_t limit, int status, char **text, size_t *size,
+                      struct ls_error *error)
+{
+    LS_TRY(ls_file_read(path, limit, status, text, size, error));
+    if (begins_as_utf16(*text, *size)) {
+        ls_free(*text);
+        *text = NULL;
+        *size = 0;
+        return ls_fail(error, status, path, "save it as UTF-8 (iconv -f UTF-16 -t UTF-8)",
+                       "is a text in UTF-16, which is not read");
+    }
+    if (*size >= 3 && memcmp(*text, "\xef\xbb\xbf", 3) == 0) {
+        *size -= 3;
+        memmove(*text, *text + 3, *size + 1);
+    }
+    return 0;
 }
 
 static const char in_use[] = "files must not change while they are in use";

@@ -15,6 +15,11 @@
 int ls_file_read(const char *path, size_t limit, int status, char **data, size_t *size,
                  struct ls_error *error);
 
+/* The same for a text: without the mark of UTF-8 that editors of Windows put in front, and refused,
+ * as what it is, where it is UTF-16. */
+int ls_file_read_text(const char *path, size_t limit, int status, char **text, size_t *size,
+                      struct ls_error *error);
+
 /* A regular file that is read from here and there. */
 struct ls_file {
     int fd;      /* -1: not open */

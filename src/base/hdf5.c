@@ -15,7 +15,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void ls_hdf5_enter(struct ls_hdf5_call *call)
 {
+    static bool entered;
     pthread_mutex_lock(&lock);
+    /* At the process's end the library would complain on stderr of damaged files that it could not
+     * close; all files are closed before. */
+    if (!entered)
+        H5dont_atexit();
+    entered = true;
     /* A program around ours may use the library too, and want its messages. */
     H5Eget_auto2(H5E_DEFAULT, &call->print, &call->print_data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
@@ -133,35 +139,68 @@ void ls_hdf5_close(struct ls_hdf5 *file)
 
 /* ---- Groups ---------------------------------------------------------------------------------- */
 
-/* Whether each part of a path is there, as a link that stays within the file. */
-static bool leads_inside(hid_t file, const char *path)
+enum { LINKS_MAX = 16, PATH_LENGTH = 1024 }; /* links to links; of paths within files */
+
+/* Puts what the soft link of the first `at` bytes of `path` names in their place; false: too long.
+ */
+static bool follow_link(hid_t file, char path[PATH_LENGTH], size_t at, const char *link,
+                        size_t size)
 {
-    char part[1024];
-    size_t length = strlen(path);
-    if (length >= sizeof part || path[0] != '/')
+    char target[PATH_LENGTH], whole[2 * PATH_LENGTH];
+    if (size > sizeof target || H5Lget_val(file, link, target, sizeof target, H5P_DEFAULT) < 0)
         return false;
-    for (size_t at = 1; at <= length; at++) {
-        if (path[at] != '/' && path[at] != '\0')
+    target[sizeof target - 1] = '\0';
+    size_t folder = at;
+    while (path[folder - 1] != '/')
+        folder--;
+    const int length = snprintf(whole, sizeof whole, "%.*s%s%s", target[0] == '/' ? 0 : (int)folder,
+                                path, target, path + at);
+    if (length >= PATH_LENGTH)
+        return false;
+    memcpy(path, whole, (size_t)length + 1);
+    return true;
+}
+
+/* LS_HDF5_GROUP: each part of a path is there, and its soft links stay within the file; else
+ * LS_HDF5_ABSENT, _OUTSIDE or _DAMAGED. */
+static enum ls_hdf5_kind walk(hid_t file, const char *path)
+{
+    char whole[PATH_LENGTH], part[PATH_LENGTH];
+    if (strlen(path) >= sizeof whole || path[0] != '/')
+        return LS_HDF5_ABSENT;
+    memcpy(whole, path, strlen(path) + 1);
+    int links = 0;
+    for (size_t at = 1; at <= strlen(whole); at++) {
+        if ((whole[at] != '/' && whole[at] != '\0') || whole[at - 1] == '/')
             continue;
-        memcpy(part, path, at);
+        memcpy(part, whole, at);
         part[at] = '\0';
         H5L_info_t info;
-        if (H5Lexists(file, part, H5P_DEFAULT) <= 0 ||
-            H5Lget_info(file, part, &info, H5P_DEFAULT) < 0 || info.type != H5L_TYPE_HARD)
-            return false;
+        const htri_t there = H5Lexists(file, part, H5P_DEFAULT);
+        if (there <= 0)
+            return links > 0 ? LS_HDF5_OUTSIDE : LS_HDF5_ABSENT;
+        if (H5Lget_info(file, part, &info, H5P_DEFAULT) < 0)
+            return LS_HDF5_DAMAGED;
+        if (info.type == H5L_TYPE_HARD)
+            continue;
+        if (info.type != H5L_TYPE_SOFT || ++links > LINKS_MAX ||
+            !follow_link(file, whole, at, part, info.u.val_size))
+            return LS_HDF5_OUTSIDE;
+        at = 0;
     }
-    return true;
+    return LS_HDF5_GROUP;
 }
 
 enum ls_hdf5_kind ls_hdf5_find_kind(const struct ls_hdf5 *file, const char *path)
 {
     if (strcmp(path, "/") == 0)
         return LS_HDF5_GROUP;
-    if (!leads_inside(file->id, path))
-        return LS_HDF5_ABSENT;
+    const enum ls_hdf5_kind found = walk(file->id, path);
+    if (found != LS_HDF5_GROUP)
+        return found;
     H5O_info_t info;
     if (H5Oget_info_by_name2(file->id, path, &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0)
-        return LS_HDF5_OTHER;
+        return LS_HDF5_DAMAGED;
     return info.type == H5O_TYPE_GROUP     ? LS_HDF5_GROUP
            : info.type == H5O_TYPE_DATASET ? LS_HDF5_ARRAY
                                            : LS_HDF5_OTHER;
@@ -174,6 +213,17 @@ enum ls_hdf5_kind ls_hdf5_kind(struct ls_hdf5 *file, const char *path)
     enum ls_hdf5_kind kind = ls_hdf5_find_kind(file, path);
     ls_hdf5_leave(&call);
     return kind;
+}
+
+bool ls_hdf5_is_link(struct ls_hdf5 *file, const char *path)
+{
+    struct ls_hdf5_call call;
+    H5L_info_t info;
+    ls_hdf5_enter(&call);
+    const bool link =
+        H5Lget_info(file->id, path, &info, H5P_DEFAULT) >= 0 && info.type != H5L_TYPE_HARD;
+    ls_hdf5_leave(&call);
+    return link;
 }
 
 enum { ENTRIES_MAX = 100000 }; /* of a group: more are an attack */

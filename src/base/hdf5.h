@@ -3,7 +3,7 @@
  * so that any thread may call.
  *
  * Paths within a file begin at its root: "/data/conv1/0". Only what lies in the file itself is
- * read: links and arrays that lead to other files are refused.
+ * read: soft links are followed, and links and arrays that lead to other files are refused.
  *
  * `status` is what a failure is reported as when a file is opened; the file's functions go on
  * using it.
@@ -27,8 +27,17 @@ int ls_hdf5_open(const char *path, int status, struct ls_hdf5 **file, struct ls_
 void ls_hdf5_close(struct ls_hdf5 *file); /* NULL is nothing */
 
 /* What an entry of a group is. */
-enum ls_hdf5_kind { LS_HDF5_ABSENT, LS_HDF5_GROUP, LS_HDF5_ARRAY, LS_HDF5_OTHER };
+enum ls_hdf5_kind {
+    LS_HDF5_ABSENT,
+    LS_HDF5_GROUP,
+    LS_HDF5_ARRAY,
+    LS_HDF5_OUTSIDE, /* a link to another file, or to nothing */
+    LS_HDF5_DAMAGED, /* it cannot be opened */
+    LS_HDF5_OTHER
+};
 enum ls_hdf5_kind ls_hdf5_kind(struct ls_hdf5 *file, const char *path);
+/* Whether the entry itself is a link by name. */
+bool ls_hdf5_is_link(struct ls_hdf5 *file, const char *path);
 
 /* The names in a group, in the order of their bytes. */
 struct ls_hdf5_names {

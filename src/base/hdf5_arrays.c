@@ -33,6 +33,32 @@ static const char *judge_storage(const struct ls_hdf5 *file, hid_t set, hid_t ty
     return NULL;
 }
 
+/* The first of the filters that an array needs and the library does not have; false: there is none.
+ * `name`: as the file, or else we, call it. */
+static bool lacks_filter(hid_t set, int *number, char name[64])
+{
+    static const struct {
+        int number;
+        const char *name;
+    } known[] = {{307, "bzip2"},        {32000, "lzf"}, {32001, "blosc"}, {32004, "lz4"},
+                 {32008, "bitshuffle"}, {32013, "zfp"}, {32015, "zstd"},  {32026, "blosc2"}};
+    hid_t made = H5Dget_create_plist(set);
+    const int filters = H5Pget_layout(made) == H5D_CHUNKED ? H5Pget_nfilters(made) : 0;
+    bool lacks = false;
+    for (int i = 0; i < filters && !lacks; i++) {
+        unsigned flags;
+        size_t none = 0;
+        name[0] = '\0';
+        *number = H5Pget_filter2(made, (unsigned)i, &flags, &none, NULL, 64, name, NULL);
+        lacks = *number > 0 && H5Zfilter_avail(*number) <= 0;
+        for (size_t k = 0; k < sizeof known / sizeof known[0] && name[0] == '\0'; k++)
+            if (known[k].number == *number)
+                snprintf(name, 64, "%s", known[k].name);
+    }
+    H5Pclose(made);
+    return lacks;
+}
+
 static const char *judge_array(const struct ls_hdf5 *file, struct opened_array *array)
 {
     struct ls_hdf5_shape *shape = &array->shape;
@@ -49,7 +75,8 @@ static const char *judge_array(const struct ls_hdf5 *file, struct opened_array *
     }
     hid_t type = H5Dget_type(array->set);
     H5T_class_t class = H5Tget_class(type);
-    const char *wrong = class != H5T_INTEGER && class != H5T_FLOAT
+    /* An enumeration is read as its numbers: h5py's booleans are one of FALSE and TRUE. */
+    const char *wrong = class != H5T_INTEGER && class != H5T_FLOAT && class != H5T_ENUM
                             ? "holds no numbers"
                             : judge_storage(file, array->set, type, shape->count);
     H5Tclose(type);
@@ -63,11 +90,22 @@ static int open_array(const struct ls_hdf5 *file, const char *path, struct opene
     enum ls_hdf5_kind kind = ls_hdf5_find_kind(file, path);
     if (kind != LS_HDF5_ARRAY)
         return ls_fail(error, file->status, file->path, NULL,
-                       kind == LS_HDF5_ABSENT ? "has no '%s'" : "'%s' is no array", path);
+                       kind == LS_HDF5_ABSENT    ? "has no '%s'"
+                       : kind == LS_HDF5_OUTSIDE ? "'%s' is a link to another file or to nothing"
+                       : kind == LS_HDF5_DAMAGED ? "'%s' is damaged"
+                                                 : "'%s' is no array",
+                       path);
     array->set = H5Dopen2(file->id, path, H5P_DEFAULT);
     if (array->set < 0)
         return ls_hdf5_fail_read(file, path, error);
     array->space = H5Dget_space(array->set);
+    int number;
+    char name[64];
+    if (lacks_filter(array->set, &number, name))
+        return ls_fail(error, file->status, file->path,
+                       "write it with compression=\"gzip\", or without compression",
+                       "'%s' is compressed by filter %d%s%s, which the HDF5 library does not have",
+                       path, number, name[0] != '\0' ? ", " : "", name);
     const char *wrong = judge_array(file, array);
     return wrong == NULL ? 0
                          : ls_fail(error, file->status, file->path, NULL, "'%s' %s", path, wrong);

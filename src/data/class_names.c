@@ -42,7 +42,7 @@ int ls_class_list_beside(const char *folder, struct ls_class_list *list, struct 
     ls_text_format(&path, "%s/" LS_CLASS_NAMES_FILE, folder);
     int status = path.failed ? ls_fail_memory(error, "a path") : 0;
     if (status == 0 && ls_file_exists(path.data)) {
-        status = ls_file_read(path.data, FILE_MOST, LOCKSTEP_DATA, &text, &size, error);
+        status = ls_file_read_text(path.data, FILE_MOST, LOCKSTEP_DATA, &text, &size, error);
         while (status == 0 && size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
             text[--size] = '\0';
         if (status == 0 && size > 0)

@@ -227,7 +227,7 @@ static int open_list(const char *path, const struct ls_source_options *options,
 {
     char *text;
     size_t size, found = 0;
-    LS_TRY(ls_file_read(path, LIST_LIMIT, LOCKSTEP_DATA, &text, &size, error));
+    LS_TRY(ls_file_read_text(path, LIST_LIMIT, LOCKSTEP_DATA, &text, &size, error));
     int status = 0;
     if (memchr(text, '\0', size) != NULL)
         status = ls_fail(error, LOCKSTEP_DATA, path, NULL,

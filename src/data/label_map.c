@@ -63,7 +63,7 @@ int ls_label_map_names(const char *path, struct ls_source *source, struct ls_err
     size_t size;
     struct ls_definition *definition = NULL;
     int count = 0;
-    LS_TRY(ls_file_read(path, FILE_MOST, LOCKSTEP_DATA, &text, &size, error));
+    LS_TRY(ls_file_read_text(path, FILE_MOST, LOCKSTEP_DATA, &text, &size, error));
     int status =
         ls_text_read(path, text, size, &lockstep__label_map__descriptor, &definition, error);
     ls_free(text);

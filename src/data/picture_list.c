@@ -418,16 +418,23 @@ static void cut_line(const char *line, char *space)
 
 static int add_labelled(const struct reading *r, char *line)
 {
-    char *space = strrchr(line, ' ');
-    if (space == NULL)
-        space = strrchr(line, '\t');
+    char *space = strrchr(line, ' '), *tab = strrchr(line, '\t');
+    if (space == NULL || (tab != NULL && tab > space)) /* whichever is last */
+        space = tab;
     if (space == NULL || space == line)
         return bad_line(r, "no picture and label", line);
     char *end;
     errno = 0;
     long label = strtol(space + 1, &end, 10);
-    if (end == space + 1 || *end != '\0' || errno != 0 || label < INT32_MIN || label > INT32_MAX)
-        return bad_line(r, "the label is not a number", line);
+    if (end == space + 1 || *end != '\0') {
+        (void)strtod(space + 1, &end);
+        return bad_line(r,
+                        end > space + 1 && *end == '\0' ? "the label is not a whole number"
+                                                        : "the label is not a number",
+                        line);
+    }
+    if (errno != 0 || label < INT32_MIN || label > INT32_MAX)
+        return bad_line(r, "the label is not between -2147483648 and 2147483647", line);
     cut_line(line, space);
     return add_listed(r, r->list, line, (int32_t)label);
 }
@@ -448,7 +455,7 @@ static int read_lines(struct reading *r)
 {
     char *text;
     size_t size;
-    LS_TRY(ls_file_read(r->file, LIST_LIMIT, LOCKSTEP_DATA, &text, &size, r->error));
+    LS_TRY(ls_file_read_text(r->file, LIST_LIMIT, LOCKSTEP_DATA, &text, &size, r->error));
     int status = 0;
     if (memchr(text, '\0', size) != NULL)
         status = ls_fail(r->error, LOCKSTEP_DATA, r->file,

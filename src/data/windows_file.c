@@ -136,7 +136,7 @@ static int read_pictures(struct reading *r)
 {
     char *text;
     size_t size;
-    LS_TRY(ls_file_read(r->file, FILE_LIMIT, LOCKSTEP_DATA, &text, &size, r->error));
+    LS_TRY(ls_file_read_text(r->file, FILE_LIMIT, LOCKSTEP_DATA, &text, &size, r->error));
     int status = 0;
     if (memchr(text, '\0', size) != NULL)
         status = ls_fail(r->error, LOCKSTEP_DATA, r->file, NULL, "is not a text file");

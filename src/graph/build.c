@@ -67,7 +67,11 @@ static int note(struct builder *builder, int status)
 static int check_number(const struct ls_layer *layer, const char *what, size_t count, int min,
                         int max, struct ls_error *error)
 {
-    if (count >= (size_t)min && (max < 0 || count <= (size_t)max) && count < LS_OP_VALUES_MAX - 4)
+    if (count > LS_LAYER_VALUES_MAX)
+        return ls_layer_fail(
+            layer, error, NULL, what, "join them in two steps, by layers of fewer of them",
+            "a layer has at most %d %ss, not %zu", LS_LAYER_VALUES_MAX, what, count);
+    if (count >= (size_t)min && (max < 0 || count <= (size_t)max))
         return 0;
     char bounds[64];
     if (max < 0)

@@ -89,6 +89,31 @@ static int show_array(const struct ls_showing *showing, struct ls_hdf5 *file, co
 }
 
 static int show_group(const struct ls_showing *showing, struct ls_hdf5 *file, const char *group,
+                      int depth, struct ls_error *error);
+
+/* One entry of a group. What is damaged is named, and the others are shown. */
+static int show_entry(const struct ls_showing *showing, struct ls_hdf5 *file, const char *path,
+                      int depth, struct ls_error *error)
+{
+    switch (ls_hdf5_kind(file, path)) {
+    case LS_HDF5_GROUP:
+        if (!ls_hdf5_is_link(file, path)) /* it may lead back */
+            return show_group(showing, file, path, depth + 1, error);
+        ls_show_fact(showing, path, "a link to a group");
+        return 0;
+    case LS_HDF5_ARRAY:
+        return show_array(showing, file, path, error);
+    case LS_HDF5_OUTSIDE:
+        ls_show_fact(showing, path, "a link to another file or to nothing");
+        return 0;
+    case LS_HDF5_DAMAGED:
+        return ls_fail(error, LOCKSTEP_WEIGHTS, showing->path, NULL, "'%s' is damaged", path);
+    default:
+        return 0;
+    }
+}
+
+static int show_group(const struct ls_showing *showing, struct ls_hdf5 *file, const char *group,
                       int depth, struct ls_error *error)
 {
     struct ls_hdf5_names names;
@@ -97,15 +122,12 @@ static int show_group(const struct ls_showing *showing, struct ls_hdf5 *file, co
                        "has groups that are nested more than %d deep", DEPTH_MAX);
     LS_TRY(ls_hdf5_list(file, group, &names, error));
     int status = 0;
-    for (size_t i = 0; i < names.count && status == 0; i++) {
+    for (size_t i = 0; i < names.count && status != LOCKSTEP_RESOURCE; i++) {
         struct ls_text path = {0};
         ls_text_format(&path, "%s/%s", strcmp(group, "/") == 0 ? "" : group, names.items[i]);
-        if (path.failed)
-            status = ls_fail_memory(error, showing->path);
-        else if (ls_hdf5_kind(file, path.data) == LS_HDF5_GROUP)
-            status = show_group(showing, file, path.data, depth + 1, error);
-        else if (ls_hdf5_kind(file, path.data) == LS_HDF5_ARRAY)
-            status = show_array(showing, file, path.data, error);
+        const int shown = path.failed ? ls_fail_memory(error, showing->path)
+                                      : show_entry(showing, file, path.data, depth, error);
+        status = status == 0 || shown == LOCKSTEP_RESOURCE ? shown : status;
         ls_text_free(&path);
     }
     ls_hdf5_names_free(&names);
@@ -115,7 +137,7 @@ static int show_group(const struct ls_showing *showing, struct ls_hdf5 *file, co
 int ls_show_hdf5(const struct ls_showing *showing, struct ls_error *error)
 {
     struct ls_hdf5 *file;
-    LS_TRY(ls_hdf5_open(showing->path, LOCKSTEP_DATA, &file, error));
+    LS_TRY(ls_hdf5_open(showing->path, LOCKSTEP_WEIGHTS, &file, error));
     int status = show_group(showing, file, "/", 0, error);
     ls_hdf5_close(file);
     return status;

@@ -287,7 +287,9 @@ static inline int ls_cell_parts(enum ls_cell cell)
     return cell == LS_CELL_LSTM ? 4 : cell == LS_CELL_GRU ? 3 : 1;
 }
 
-enum { LS_OP_VALUES_MAX = 64 };
+/* Values that an op reads, or writes; a layer has at most LS_LAYER_VALUES_MAX bottoms, or tops, as
+ * its ops may need some more (parameters, statistics). */
+enum { LS_OP_VALUES_MAX = 1032, LS_LAYER_VALUES_MAX = 1024 };
 
 struct ls_layer;
 

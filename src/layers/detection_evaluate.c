@@ -95,7 +95,8 @@ static int read_sizes(struct ls_layer *layer, struct ls_error *error,
     char *path = ls_resolve_path(name, definition != NULL ? definition->file : NULL);
     if (path == NULL)
         return ls_fail_memory(error, "a path");
-    int status = ls_file_read(path, SIZES_BYTES_MAX, LOCKSTEP_DEFINITION, &data, &size, &reading);
+    int status =
+        ls_file_read_text(path, SIZES_BYTES_MAX, LOCKSTEP_DEFINITION, &data, &size, &reading);
     ls_free(path);
     if (status != 0)
         return ls_layer_fail(layer, error, param_of(layer), "name_size_file",

@@ -63,7 +63,7 @@ int ls_definition_read_partly(const char *path, const ProtobufCMessageDescriptor
     *out = NULL;
     char *bytes;
     size_t length;
-    LS_TRY(ls_file_read(path, FILE_LIMIT, status, &bytes, &length, error));
+    LS_TRY(ls_file_read_text(path, FILE_LIMIT, status, &bytes, &length, error));
     int result = is_text(bytes, length)
                      ? ls_text_read_partly(path, bytes, length, type, out, error)
                      : ls_binary_read(path, bytes, length, type, status, out, error);
@@ -90,7 +90,7 @@ int ls_definition_guess(const char *path, const ProtobufCMessageDescriptor **typ
         other = &lockstep__net_parameter__descriptor;
     char *text;
     size_t length;
-    LS_TRY(ls_file_read(path, FILE_LIMIT, LOCKSTEP_DEFINITION, &text, &length, error));
+    LS_TRY(ls_file_read_text(path, FILE_LIMIT, LOCKSTEP_DEFINITION, &text, &length, error));
     if (is_text(text, length) &&
         ls_text_affinity(text, length, other) > ls_text_affinity(text, length, *type))
         *type = other;

@@ -133,7 +133,7 @@ int ls_weight_map_read(const char *name, struct ls_weight_map *map, struct ls_er
     if (builtin == NULL && !ls_file_exists(name))
         return unknown_map(name, error);
     if (builtin == NULL)
-        LS_TRY(ls_file_read(name, MAP_LIMIT, LOCKSTEP_USAGE, &text, &length, error));
+        LS_TRY(ls_file_read_text(name, MAP_LIMIT, LOCKSTEP_USAGE, &text, &length, error));
     int status = ls_text_read(name, builtin != NULL ? builtin->text : text, length,
                               &lockstep__weight_map__descriptor, &map->definition, error);
     ls_free(text);

@@ -199,7 +199,7 @@ static int read_files(const char *path, struct ls_weight_shards *shards, struct 
     }
     char *text;
     size_t size;
-    LS_TRY(ls_file_read(path, INDEX_LIMIT, LOCKSTEP_WEIGHTS, &text, &size, error));
+    LS_TRY(ls_file_read_text(path, INDEX_LIMIT, LOCKSTEP_WEIGHTS, &text, &size, error));
     struct index_reader reader = {
         .shards = shards, .json = {.text = text, .size = size}, .path = path, .error = error};
     int status = read_index(&reader);

@@ -83,7 +83,7 @@ int ls_read_tokenizer_json(const char *path, struct ls_tokenizer *tokenizer, str
     const struct ls_token_reader reader = {.tree = &tree, .tokenizer = tokenizer, .error = error};
     char *text;
     size_t size;
-    LS_TRY(ls_file_read(path, LS_TOKENIZER_FILE_MAX, LOCKSTEP_DATA, &text, &size, error));
+    LS_TRY(ls_file_read_text(path, LS_TOKENIZER_FILE_MAX, LOCKSTEP_DATA, &text, &size, error));
     int status = ls_json_tree_read(path, text, size, LOCKSTEP_DATA, &tree, error);
     if (status == 0)
         status = read_whole(&reader);

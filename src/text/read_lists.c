@@ -47,7 +47,7 @@ static int read_vocabulary(const char *path, struct ls_model *model, struct ls_e
     struct ls_json_tree tree = {0};
     char *text;
     size_t size;
-    LS_TRY(ls_file_read(path, LS_TOKENIZER_FILE_MAX, LOCKSTEP_DATA, &text, &size, error));
+    LS_TRY(ls_file_read_text(path, LS_TOKENIZER_FILE_MAX, LOCKSTEP_DATA, &text, &size, error));
     int status = ls_json_tree_read(path, text, size, LOCKSTEP_DATA, &tree, error);
     const struct ls_json_node *whole = tree.nodes;
     if (status == 0 && whole->kind != LS_JSON_OBJECT)
@@ -109,7 +109,8 @@ int ls_read_gpt2(const char *path, struct ls_tokenizer *tokenizer, struct ls_err
     tokenizer->decoder.kind = LS_DECODER_BYTES;
     int status = read_vocabulary(path, &tokenizer->model, error);
     if (status == 0)
-        status = ls_file_read(merges, LS_TOKENIZER_FILE_MAX, LOCKSTEP_DATA, &text, &size, error);
+        status =
+            ls_file_read_text(merges, LS_TOKENIZER_FILE_MAX, LOCKSTEP_DATA, &text, &size, error);
     if (status == 0)
         status = read_merge_lines(merges, text, size, &tokenizer->model, error);
     if (status == 0)
@@ -130,7 +131,7 @@ static int read_token_lines(const char *path, struct ls_model *model, struct ls_
     const char *line;
     size_t size, at = 0, length;
     int64_t id = 0;
-    int status = ls_file_read(path, LS_TOKENIZER_FILE_MAX, LOCKSTEP_DATA, &text, &size, error);
+    int status = ls_file_read_text(path, LS_TOKENIZER_FILE_MAX, LOCKSTEP_DATA, &text, &size, error);
     while (status == 0 && take_line(text, size, &at, &line, &length)) {
         place_of(path, (size_t)id + 1, place);
         char *token = ls_copy_bytes(line, length);
@@ -157,7 +158,7 @@ static int read_config(const char *path, bool *lowercase, bool *ideographs, bool
     *lowercase = *ideographs = *strip = true;
     if (!ls_file_exists(path))
         return 0;
-    LS_TRY(ls_file_read(path, LS_TOKENIZER_FILE_MAX, LOCKSTEP_DATA, &text, &size, error));
+    LS_TRY(ls_file_read_text(path, LS_TOKENIZER_FILE_MAX, LOCKSTEP_DATA, &text, &size, error));
     int status = ls_json_tree_read(path, text, size, LOCKSTEP_DATA, &tree, error);
     if (status == 0)
         status = ls_read_bool(&reader, tree.nodes, "do_lower_case", lowercase);

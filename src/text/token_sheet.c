@@ -77,7 +77,7 @@ int ls_token_sheet_read(const char *path, struct ls_token_sheet *sheet, struct l
         return ls_fail_memory(error, "a path");
     int status = 0;
     if (ls_file_exists(about))
-        status = ls_file_read(about, SHEET_MOST, LOCKSTEP_DATA, &text, &size, error);
+        status = ls_file_read_text(about, SHEET_MOST, LOCKSTEP_DATA, &text, &size, error);
     if (status == 0 && text != NULL && !take(text, sheet))
         status = ls_fail(error, LOCKSTEP_DATA, about, "remove it, or write the ids again",
                          "does not say what the ids beside it are");

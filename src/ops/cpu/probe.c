@@ -31,7 +31,7 @@
 #include "ops/cpu/primitive.h"
 
 enum {
-    PROBE_VALUES = 2 * LS_OP_VALUES_MAX,
+    PROBE_VALUES = 128,   /* of a probe; ops with more are not probed */
     SLOW = 64,            /* a slow kernel takes so many times as long as others */
     FLOATS_MAX = 1 << 23, /* of all tensors of a probe, in floats */
     PATTERN = 4099,       /* numbers that inputs repeat: a prime, so that no row is as another */
@@ -42,7 +42,8 @@ enum {
 
 bool ls_cpu_probes(const struct ls_prepared *prepared)
 {
-    return prepared->kernel->bits == LS_BITS_BY_SHAPES;
+    return prepared->kernel->bits == LS_BITS_BY_SHAPES &&
+           prepared->op->inputs + prepared->op->outputs <= PROBE_VALUES;
 }
 
 static bool is_product(const struct ls_op *op)

@@ -152,6 +152,41 @@ static void paths_follow_the_folder_of_the_definition(void **state)
     free(old);
 }
 
+/* Texts as editors of Windows write them. */
+static void marks_of_texts_are_understood(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } utf16[] = {{"\xff\xfe"
+                  "a\0",
+                  4},
+                 {"\xfe\xff"
+                  "\0a",
+                  4},
+                 {"n\0e\0", 4},
+                 {"\0n\0e", 4}};
+    const char *path = ls_test_path("text");
+    char *text;
+    size_t size;
+    ls_test_write(path,
+                  "\xef\xbb\xbf"
+                  "a\n",
+                  5);
+    assert_int_equal(ls_file_read_text(path, 100, LOCKSTEP_DATA, &text, &size, NULL), 0);
+    assert_int_equal(size, 2);
+    assert_string_equal(text, "a\n");
+    ls_free(text);
+    for (size_t i = 0; i < sizeof utf16 / sizeof utf16[0]; i++) {
+        ls_error_clear(&error);
+        ls_test_write(path, utf16[i].bytes, utf16[i].size);
+        assert_int_equal(ls_file_read_text(path, 100, LOCKSTEP_DATA, &text, &size, &error),
+                         LOCKSTEP_DATA);
+        assert_non_null(strstr(error.problems[0].message, "UTF-16"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +196,7 @@ int main(void)
         cmocka_unit_test_setup(views_without_memory_say_so, setup),
         cmocka_unit_test_setup(existence_is_told, setup),
         cmocka_unit_test_setup(paths_follow_the_folder_of_the_definition, setup),
+        cmocka_unit_test(marks_of_texts_are_understood),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,14 +205,77 @@ static void what_leads_to_other_files_is_refused(void **state)
     struct ls_hdf5 *file = open_file(path);
     struct ls_error error = {0};
     struct ls_hdf5_shape shape;
-    assert_int_equal(ls_hdf5_kind(file, "/ip"), LS_HDF5_ABSENT);
-    assert_int_equal(ls_hdf5_kind(file, "/ip/0"), LS_HDF5_ABSENT);
+    assert_int_equal(ls_hdf5_kind(file, "/ip"), LS_HDF5_OUTSIDE);
+    assert_int_equal(ls_hdf5_kind(file, "/ip/0"), LS_HDF5_OUTSIDE);
     assert_int_equal(ls_hdf5_shape(file, "/raw", &shape, &error), LOCKSTEP_WEIGHTS);
     assert_non_null(strstr(error.problems[0].message, "lies in other files"));
     ls_hdf5_close(file);
 }
 
 /* An array of which nothing was written can have any extents. */
+/* Soft links within a file, and h5py's booleans, an enumeration. */
+static void links_within_the_file_and_booleans_are_read(void **state)
+{
+    (void)state;
+    const char *path = ls_test_path("links.h5");
+    static const int8_t values[3] = {1, 0, 1};
+    const int8_t no = 0, yes = 1;
+    const hsize_t extent = 3;
+    hid_t id = make_foreign(path), type = H5Tenum_create(H5T_NATIVE_INT8);
+    H5Tenum_insert(type, "FALSE", &no);
+    H5Tenum_insert(type, "TRUE", &yes);
+    hid_t space = H5Screate_simple(1, &extent, NULL);
+    hid_t group = H5Gcreate2(id, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t set = H5Dcreate2(group, "flags", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+    H5Lcreate_soft("flags", group, "again", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("/g/again", id, "link", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("/g", id, "folder", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("circle", id, "circle", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("/nothing", id, "dangling", H5P_DEFAULT, H5P_DEFAULT);
+    H5Dclose(set);
+    H5Gclose(group);
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Fclose(id);
+    struct ls_hdf5 *file;
+    assert_int_equal(ls_hdf5_open(path, LOCKSTEP_DATA, &file, NULL), 0);
+    static const char *const names[] = {"/g/flags", "/link", "/folder/flags", "/folder/again"};
+    for (int i = 0; i < 4; i++) {
+        float out[3] = {-1, -1, -1};
+        assert_int_equal(ls_hdf5_read(file, names[i], out, NULL), 0);
+        assert_true(out[0] == 1 && out[1] == 0 && out[2] == 1);
+    }
+    assert_int_equal(ls_hdf5_kind(file, "/circle"), LS_HDF5_OUTSIDE);
+    assert_int_equal(ls_hdf5_kind(file, "/dangling"), LS_HDF5_OUTSIDE);
+    assert_int_equal(ls_hdf5_kind(file, "/absent"), LS_HDF5_ABSENT);
+    assert_true(ls_hdf5_is_link(file, "/folder") && !ls_hdf5_is_link(file, "/g"));
+    ls_hdf5_close(file);
+}
+
+/* A filter that the library does not have is named. */
+static void unknown_filters_are_named(void **state)
+{
+    (void)state;
+    const char *path = ls_test_path("lzf.h5");
+    const hsize_t extent = 8;
+    hid_t id = make_foreign(path), made = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(made, 1, &extent);
+    H5Pset_filter(made, 32000, H5Z_FLAG_OPTIONAL, 0, NULL);
+    hid_t space = H5Screate_simple(1, &extent, NULL);
+    H5Dclose(H5Dcreate2(id, "x", H5T_NATIVE_FLOAT, space, H5P_DEFAULT, made, H5P_DEFAULT));
+    H5Sclose(space);
+    H5Pclose(made);
+    H5Fclose(id);
+    struct ls_hdf5 *file;
+    struct ls_hdf5_shape shape;
+    static struct ls_error error;
+    assert_int_equal(ls_hdf5_open(path, LOCKSTEP_DATA, &file, NULL), 0);
+    assert_int_equal(ls_hdf5_shape(file, "/x", &shape, &error), LOCKSTEP_DATA);
+    assert_non_null(strstr(error.problems[0].message, "compressed by filter 32000, lzf, which"));
+    ls_hdf5_close(file);
+}
+
 static void extents_beyond_the_file_are_refused(void **state)
 {
     (void)state;
@@ -319,6 +382,8 @@ int main(void)
         cmocka_unit_test(pieces_too_short_for_their_checksums_are_refused),
         cmocka_unit_test(what_leads_to_other_files_is_refused),
         cmocka_unit_test(extents_beyond_the_file_are_refused),
+        cmocka_unit_test(links_within_the_file_and_booleans_are_read),
+        cmocka_unit_test(unknown_filters_are_named),
         cmocka_unit_test(files_cut_off_are_refused),
         cmocka_unit_test(damaged_files_are_refused_or_read),
         cmocka_unit_test(what_cannot_be_written_leaves_the_old_file),
