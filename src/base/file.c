@@ -171,6 +171,26 @@ uint64_t ls_file_stamp(const char *path)
     return ls_hash(looks, sizeof looks, 1);
 }
 
+/* A view of a copy in memory, for file systems that cannot map; MAP_FAILED and errno. */
+static void *map_copy(int fd, size_t size)
+{
+    char bytes[1 << 16];
+    void *view = MAP_FAILED;
+    const int copy = memfd_create("lockstep", MFD_CLOEXEC);
+    if (copy < 0)
+        return MAP_FAILED;
+    for (ssize_t got; (got = read_fully(fd, bytes, sizeof bytes)) != 0;)
+        if (got < 0 || write(copy, bytes, (size_t)got) != got)
+            goto done;
+    if (ftruncate(copy, (off_t)size) == 0)
+        view = mmap(NULL, size, PROT_READ, MAP_PRIVATE, copy, 0);
+done:;
+    const int reason = errno;
+    close(copy); /* the view stays */
+    errno = reason;
+    return view;
+}
+
 int ls_file_map(const char *path, int status, struct ls_mapping *mapping, struct ls_error *error)
 {
     *mapping = (struct ls_mapping){0};
@@ -180,6 +200,8 @@ int ls_file_map(const char *path, int status, struct ls_mapping *mapping, struct
         return status;
     if (bytes > 0) {
         void *view = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (view == MAP_FAILED && errno != ENOMEM)
+            view = map_copy(fd, (size_t)bytes);
         if (view == MAP_FAILED) {
             status = errno == ENOMEM ? (int)LOCKSTEP_RESOURCE : status;
             ls_fail_errno(error, status, path, "cannot map");

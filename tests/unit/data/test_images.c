@@ -344,14 +344,20 @@ static void malformed_lists_are_refused(void **state)
     struct pictures options = options_for(&path);
     const struct {
         const char *text, *words;
-    } bad[] = {{"c.png 1\nc.png\n", "list:2: no picture and label"},
-               {"c.png one\n", "list:1: the label is not a number"},
-               {"c.png 1x\n", "list:1: the label is not a number"},
-               {"c.png 99999999999\n", "list:1: the label is not a number"},
-               {" 4\n", "list:1: no picture and label"},
-               {"\n\n", "lists no pictures"},
-               {"", "lists no pictures"},
-               {"d.png 1\n", "list:1: there is no such file"}};
+    } bad[] = {
+        {"c.png 1\nc.png\n", "list:2: no picture and label"},
+        {"c.png one\n", "list:1: the label is not a number"},
+        {"c.png 1x\n", "list:1: the label is not a number"},
+        {"c.png 99999999999\n", "list:1: the label is not between -2147483648 and 2147483647"},
+        {"c.png 2147483648\n", "list:1: the label is not between"},
+        {"c.png 0.0\n", "list:1: the label is not a whole number"},
+        {"\xff\xfe"
+         "c\n",
+         "list: is a text in UTF-16"},
+        {" 4\n", "list:1: no picture and label"},
+        {"\n\n", "lists no pictures"},
+        {"", "lists no pictures"},
+        {"d.png 1\n", "list:1: there is no such file"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ls_test_write_text(path, bad[i].text);
         must_fail(&options, LOCKSTEP_DATA, bad[i].words);
