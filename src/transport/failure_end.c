@@ -51,8 +51,11 @@ void ls_detector_tell_running(struct ls_detector *detector, double now)
 {
     if (now < detector->next_status)
         return;
+    /* A process that was stopped may have been given up: another rank has written what happened. */
+    const bool stopped =
+        detector->next_status > 0 && now - detector->next_status > LS_STATUS_INTERVAL / 2;
     detector->next_status = now + LS_STATUS_INTERVAL;
-    if (detector->transport->rank == 0 && detector->status_file != NULL)
+    if (!stopped && detector->transport->rank == 0 && detector->status_file != NULL)
         (void)detector_write_running(detector, NULL);
 }
 
