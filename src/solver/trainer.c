@@ -314,12 +314,11 @@ static void watch_gradients(struct ls_trainer *trainer, bool repeated)
             trainer, LOCKSTEP_EVENT_NOTICE,
             "Iteration %lld: the gradient of '%s' is 2^%d times as large as any lately, or more, "
             "which can be the first sign of divergence: if the loss rises too, a lower base_lr, "
-            "warm-up or clip_gradients may help%s",
-            (long long)trainer->iteration, trainer->parameters->items[parameter]->name, growth,
-            repeated ? " (the update was repeated, its sums set for larger gradients)" : "");
-    } else if (repeated) {
-        tell_repeat(trainer);
+            "warm-up or clip_gradients may help",
+            (long long)trainer->iteration, trainer->parameters->items[parameter]->name, growth);
     }
+    if (repeated)
+        tell_repeat(trainer);
 }
 
 int ls_trainer_check_whole(const struct ls_trainer *trainer, struct ls_error *error)

@@ -223,7 +223,10 @@ int ls_read_weights_names(const char *files, char **names, char **tokenizer, str
     *names = *tokenizer = NULL;
     for (char *file; kept && (file = strsep(&rest, ",")) != NULL;) {
         struct ls_archive archive = {0};
-        if (file[0] != '\0' && ls_archive_read(file, LS_ARCHIVE_HEADER, &archive, NULL) == 0)
+        const int status =
+            file[0] != '\0' ? ls_archive_read(file, LS_ARCHIVE_HEADER, &archive, NULL) : 0;
+        kept = status != LOCKSTEP_RESOURCE;
+        if (file[0] != '\0' && status == 0)
             kept = keep_note(&archive, LS_NOTE_CLASSES, names) &&
                    keep_note(&archive, LS_NOTE_TOKENIZER, tokenizer);
         ls_archive_free(&archive);

@@ -125,7 +125,7 @@ static void names_of_frameworks(void **state)
            "", NULL);
     expect(NET, "layer { convolution_param { precision: BF16 } }",
            "f:1:29: unknown field 'precision' in ConvolutionParameter. hint: it belongs to the "
-           "layer: layer { precision: BF16 }, say",
+           "layer: layer { precision: BF16 }",
            "", NULL);
     expect(NET,
            "layer { embed_param { bias: 1 zap: 2 nun_output: 3 } attention_param { mask: 1 } "
