@@ -49,13 +49,11 @@ int ls_detector_set_status_file(struct ls_detector *detector, const char *path,
 
 void ls_detector_tell_running(struct ls_detector *detector, double now)
 {
-    if (now < detector->next_status)
-        return;
     /* A process that was stopped may have been given up: another rank has written what happened. */
-    const bool stopped =
-        detector->next_status > 0 && now - detector->next_status > LS_STATUS_INTERVAL / 2;
+    if (now < detector->next_status || now < detector->blind_until)
+        return;
     detector->next_status = now + LS_STATUS_INTERVAL;
-    if (!stopped && detector->transport->rank == 0 && detector->status_file != NULL)
+    if (detector->transport->rank == 0 && detector->status_file != NULL)
         (void)detector_write_running(detector, NULL);
 }
 
