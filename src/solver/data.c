@@ -9,11 +9,13 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "data/class_names.h"
 #include "data/cross_check.h"
 #include "data/fingerprint.h"
 #include "data/reader.h"
 #include "engine/pass.h"
 #include "engine/read.h"
+#include "engine/sources.h"
 #include "snapshot/archive.h"
 #include "solver/events.h"
 #include "solver/notes.h"
@@ -169,6 +171,39 @@ static int other_data(const char *path, const char *before, const char *after,
                    b);
 }
 
+/* Fails where the classes of a snapshot are those of the data in another order: that is how
+ * folders named by numbers look to a snapshot of an earlier version. */
+static int check_class_order(const struct ls_trainer *trainer, const struct ls_archive *archive,
+                             struct ls_error *error)
+{
+    const struct ls_class_names own = ls_sources_class_names(trainer->train);
+    const char *note = ls_archive_note(archive, LS_NOTE_CLASSES);
+    struct ls_class_list list = {.count = 0};
+    int same = 0, moved = -1;
+    if (note == NULL || own.count == 0)
+        return 0;
+    LS_TRY(ls_class_list_lines(note, &list, error));
+    const struct ls_class_names theirs = {.name = (const char *const *)list.name,
+                                          .count = list.count};
+    for (int i = own.count - 1; i >= 0 && own.count == list.count; i--) {
+        const int there = ls_class_names_find(&theirs, own.name[i]);
+        same += there >= 0;
+        if (there != i)
+            moved = i;
+    }
+    int status = 0;
+    if (same == own.count && moved >= 0)
+        status = ls_fail(error, LOCKSTEP_WEIGHTS, archive->path,
+                         "earlier versions had folders named by numbers in the order of their "
+                         "bytes: finish the training with the version that began it, or start from "
+                         "its weights with --weights and a new name for the layer of the scores",
+                         "the classes have other numbers in the snapshot: class %d is '%.200s' "
+                         "there, and '%.200s' in %s",
+                         moved, list.name[moved], own.name[moved], own.of);
+    ls_class_list_free(&list);
+    return status;
+}
+
 /* Takes the digests of a note, which may be anything. */
 static bool take_digests(struct ls_trainer *trainer, const char *rest)
 {
@@ -210,6 +245,8 @@ int ls_data_examine(struct ls_trainer *trainer, const struct ls_archive *archive
     int status = after.failed ? ls_fail_memory(error, "a snapshot") : 0;
     LS_ASSERT(status != 0 || after.data != NULL); /* it has a line for each source */
     bool told = before != NULL && strncmp(before, "source ", 7) == 0;
+    if (status == 0 && told && strcmp(before, after.data) != 0)
+        status = check_class_order(trainer, archive, error);
     if (status == 0 && told && strcmp(before, after.data) != 0)
         status = other_data(archive->path, before, after.data, error);
     ls_text_free(&after);

@@ -84,6 +84,20 @@ small_net "$data shuffle: true" "$data" |
 changed 'mean file' 'byte 67 | poke mean.binaryproto 100'
 small_net "$data shuffle: true" "$data" >net.prototxt
 
+# The same classes in another order, as folders named by numbers had it in earlier versions.
+restore
+"$LOCKSTEP" convert --backend IDX --source images --label-source labels named >log 2>&1 ||
+    fail "no database"
+small_net "backend: LMDB source: 'named'" >net.prototxt
+printf '%s\n' 0 1 10 2 3 4 5 6 7 8 >named/class_names.txt
+train 0 -- --iterations 20
+printf '%s\n' 0 1 2 3 4 5 6 7 8 10 >named/class_names.txt
+train 5 "classes have other numbers in the snapshot: class 2 is '10' there, and '2' in named" \
+    '!Iteration 20' -- --resume s_iter_20.safetensors
+printf '%s\n' 0 1 11 2 3 4 5 6 7 8 >named/class_names.txt
+train 5 "the snapshot was trained on other data .*class names" -- --resume s_iter_20.safetensors
+small_net "$data shuffle: true" "$data" >net.prototxt
+
 # ---- An older snapshot says nothing of its data ---------------------------------------------------
 # ---- Within a training ----------------------------------------------------------------------------
 # The file changes while it is trained on: found an epoch later. A training that is stopped by its
