@@ -136,6 +136,16 @@ class Scripts(Case):
         net.blobs["label"].reshape(3)
         self.assertEqual(net.forward(data=pictures, blobs=["ip"])["ip"].shape, (3, 10))
 
+    def test_zeros_are_numbers_once_a_net_was_given_some(self):
+        caffe.SGDSolver("solver.prototxt").solve()
+        net = caffe.Net("net.prototxt", "net_iter_30.safetensors", caffe.TEST)
+        zeros = numpy.zeros((3, 1, 28, 28), numpy.float32)
+        scores = net.forward_all(["ip"], data=zeros, label=numpy.zeros(3))
+        self.assertEqual(scores["ip"].shape, (3, 10))  # not a test over its own data
+        self.assertNotIn("accuracy", scores)
+        net.blobs["data"].data[...] = 0
+        self.assertEqual(net.forward(["ip"])["ip"].shape, (3, 10))
+
     def test_names(self):
         net = caffe.Net("deploy.prototxt", caffe.TEST)
         solver = caffe.SGDSolver("solver.prototxt")

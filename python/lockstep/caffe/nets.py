@@ -82,6 +82,7 @@ class Net:
                     if name not in read and name not in self.outputs:
                         self.outputs.append(name)
         self._given: Optional[Dict[str, Any]] = None  # the inputs of the last forward()
+        self._fed = False  # numbers came in: from then on zeros are numbers, too
         self._figures: Dict[str, Any] = {}  # of a test over the net's own data
         self._reads = any(layer.type != "Input" for layer in self._layers
                           if not layer.bottoms and set(layer.tops) & set(self.inputs))
@@ -121,8 +122,8 @@ class Net:
     def forward(self, blobs: Optional[Iterable[str]] = None, start: Optional[str] = None,
                 end: Optional[str] = None, **inputs: Any) -> Dict[str, Any]:
         """A forward pass of what lies in the input blobs, or is given by name: what the net ends
-        with, and `blobs`. A net with data layers that is given nothing is tested over all its data:
-        its losses and accuracies."""
+        with, and `blobs`. A net with data layers that was never given anything is tested over all
+        its data: its losses and accuracies."""
         if start is not None or end is not None:
             raise AttributeError("a net runs from its inputs to the blobs that are asked for: "
                                  "forward(blobs=[...])")
@@ -131,7 +132,9 @@ class Net:
                 raise KeyError(f"the net has no input '{name}'; it has {', '.join(self.inputs)}")
             self.blobs[name].data[...] = values
         self._figures = {}
-        if self._reads and not any(self.blobs[name].data.any() for name in self.inputs):
+        self._fed = (self._fed or bool(inputs) or
+                     any(self.blobs[name].data.any() for name in self.inputs))
+        if self._reads and not self._fed:
             self._push()
             self._figures = {name: numpy.array(output.values if len(output.values) > 1
                                                else output.values[0], numpy.float32)
