@@ -449,6 +449,7 @@ static void take_batch(struct dummy *dummy, const Lockstep__LayerParameter *laye
     dummy->replaces = shape.rank > 0 ? shape.dim[0] : ls_dummy_describe(layer).batch;
 }
 
+/* The net is one of dummy data while it is looked at, and stays one if a layer became such. */
 static int replace_all(struct dummy *dummy)
 {
     const Lockstep__NetParameter *net = dummy->definition->net;
@@ -472,6 +473,7 @@ static int replace_all(struct dummy *dummy)
             replaced = true;
             LS_TRY(tell(dummy, i));
         }
+    dummy->definition->dummy = replaced || dummy->options->all || dummy->outside;
     for (size_t i = 0; replaced && i < net->n_layer; i++)
         LS_TRY(forget_sizes(dummy, net->layer[i]));
     return replaced ? tell_averages(dummy) : 0;

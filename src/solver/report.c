@@ -106,7 +106,9 @@ static void report_data(struct ls_trainer *trainer, int64_t end)
 {
     const struct ls_batching *batching = &trainer->train->batching;
     if (batching->samples == INT64_MAX) {
-        SAY("Training data without end");
+        SAY("%s", trainer->definition->train.dummy
+                      ? "Random training data: an epoch counts as one iteration"
+                      : "Training data without end");
         return;
     }
     double per_epoch = ls_batching_updates_per_epoch(batching);

@@ -62,7 +62,7 @@ static int bind(struct ls_trainer *trainer, struct ls_error *error)
 static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
 {
     const struct ls_batching *batching = &trainer->train->batching;
-    double per_epoch = batching->samples == INT64_MAX ? 0 : ls_batching_updates_per_epoch(batching);
+    double per_epoch = ls_training_plan_epoch(trainer->definition, batching);
     LS_TRY(ls_schedule_init(&trainer->schedule, trainer->definition->definition, trainer->solver,
                             batching->batch * batching->iter_size, per_epoch, error));
     trainer->run_end = trainer->schedule.max_iter;

@@ -97,6 +97,14 @@ static int open_test(struct ls_trainer *trainer, const struct ls_net_definition 
     return 0;
 }
 
+double ls_training_plan_epoch(const struct ls_solver_definition *definition,
+                              const struct ls_batching *batching)
+{
+    if (batching->samples < INT64_MAX)
+        return ls_batching_updates_per_epoch(batching);
+    return definition->train.dummy ? 1 : 0;
+}
+
 int64_t ls_training_plan_batches(const struct ls_net *net, int32_t test_iter)
 {
     if (test_iter > 0)
@@ -263,8 +271,7 @@ int ls_training_plan_tell_rates(const struct ls_solver_definition *definition,
     const int64_t asked = definition->solver->iter_size;
     const int64_t batches = asked > batching->iter_size ? asked : batching->iter_size;
     const double passes = (double)batching->iter_size / (double)batches;
-    const double per_epoch =
-        batching->samples == INT64_MAX ? 0 : ls_batching_updates_per_epoch(batching) * passes;
+    const double per_epoch = ls_training_plan_epoch(definition, batching) * passes;
     int status = ls_schedule_init(&schedule, definition->definition, definition->solver,
                                   batching->batch * batches, per_epoch, error);
     if (status == 0)

@@ -35,6 +35,10 @@ int ls_training_plan_tell_rates(const struct ls_solver_definition *definition,
                                 struct ls_error *error);
 
 struct ls_store_options ls_training_plan_store_options(const struct ls_trainer *trainer);
+/* Batches of the train net that make an epoch. Data without end have none (0); random data in place
+ * of a solver's own have one of one batch, so that a solver that counts in epochs can be tried. */
+double ls_training_plan_epoch(const struct ls_solver_definition *definition,
+                              const struct ls_batching *batching);
 /* How many batches make one pass over a test net's data (test_iter if it is given). */
 int64_t ls_training_plan_batches(const struct ls_net *net, int32_t test_iter);
 

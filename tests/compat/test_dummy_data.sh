@@ -342,3 +342,20 @@ says 0 "--snapshot-prefix classes_solver --dummy-data --input data=10,3,12,12 --
 says 0 "Optimization Done." train --solver classes_solver.prototxt --dummy-data --input data=10,3,12,12 --workers 2 "${prefix[@]}" \
     --resume classes_solver_iter_1.safetensors
 says 0 "" diff whole.safetensors classes_solver_iter_3.safetensors
+
+# A solver that counts in epochs can be tried out, too: one of random data is one iteration.
+sed 's/max_iter: 3/max_epoch: 3 warmup_epoch: 1/; s/test_interval: 2/test_interval_epoch: 1/' classes_solver.prototxt \
+    >epochs_solver.prototxt
+says 0 "Memory" plan --solver epochs_solver.prototxt
+says 0 "an epoch counts as one iteration" train --solver epochs_solver.prototxt --dummy-data
+grep -q '^Iteration 3, Testing' log || fail "3 epochs of random data are not 3 iterations"
+# Random numbers of the definition's own have no epochs, whatever looks at them.
+sed -i 's/net: "[^"]*"/net: "own.prototxt"/' epochs_solver.prototxt
+cat >own.prototxt <<'TEXT'
+layer { name: "data" type: "DummyData" top: "data" top: "label"
+  dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 4 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+TEXT
+says 3 "max_epoch counts in epochs" plan --solver epochs_solver.prototxt
+says 3 "max_epoch counts in epochs" train --solver epochs_solver.prototxt
