@@ -105,11 +105,16 @@ class Memory(Case):
                 lockstep.Trainer("solver.prototxt", **self.given(**changes))
         with self.assertRaises(lockstep.UsageError):
             lockstep.Trainer("solver.prototxt", data={"data": self.data}, test_data=self.test)
-        with self.assertRaises(lockstep.DefinitionError):  # nothing for the test net
+        with self.assertRaisesRegex(lockstep.DefinitionError, "test_data"):
             lockstep.Trainer("solver.prototxt", data={"data": self.data, "label": self.label})
         with self.assertRaises(TypeError):
             lockstep.Trainer(lockstep.Solver("solver.prototxt", data={
                 "data": self.data, "label": self.label}, test_data=self.test), data={})
+
+    def test_labels_that_are_no_whole_numbers(self):
+        half = to_tensor([0.5] * 120)
+        with self.assertRaisesRegex(lockstep.DataError, "label 0.5 .*classes are whole numbers"):
+            lockstep.train("solver.prototxt", **self.given(label=half))
 
     def test_items_of_several_parts(self):
         for data in (Pairs(), iter([Pairs()[0]]), {"data": Pairs(), "label": self.label}):

@@ -110,7 +110,7 @@ static int other_vocabulary(const struct ls_class_names *own, const struct ls_cl
     return ls_fail(error, LOCKSTEP_DATA, own->of,
                    "text_param { vocabulary: FILE } names the text that the net was trained on",
                    "its vocabulary has %d characters, and that of %.200s %d; number %d is %s%s%s "
-                   "and %s%s%s",
+                   "here and %s%s%s there",
                    own->count, known->of, known->count, i, here ? "'" : "",
                    here ? own->name[i] : "none", here ? "'" : "", there ? "'" : "",
                    there ? known->name[i] : "none", there ? "'" : "");

@@ -10,6 +10,7 @@
 #include "engine/labels.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,9 +67,9 @@ static const struct ls_layer *labels_layer_of(const struct ls_graph *graph, cons
     return op->layer;
 }
 
-/* What to write where a label is beyond the classes: of a text that is known. */
+/* What to write where `number` is none of the classes: of a text that is known. */
 static void labels_hint(const struct consumer *consumer, const struct ls_dataset *dataset,
-                        char hint[LABELS_HINT])
+                        float number, char hint[LABELS_HINT])
 {
     const struct ls_taken *taken = &consumer->taken;
     const bool rows = taken->kind == LS_TAKEN_ROWS;
@@ -76,6 +77,10 @@ static void labels_hint(const struct consumer *consumer, const struct ls_dataset
     if (taken->kind == LS_TAKEN_BOXES)
         snprintf(hint, LABELS_HINT,
                  "the layer's number of classes must be beyond the largest class of a box");
+    else if (number != truncf(number))
+        snprintf(hint, LABELS_HINT, "%s",
+                 rows ? "what it looks up are whole numbers"
+                      : "classes are whole numbers; EuclideanLoss takes targets that are not");
     else if (known > taken->count)
         snprintf(hint, LABELS_HINT, "the text's vocabulary has %d characters: %s: %d", known,
                  rows ? "input_dim" : "the layer that makes the scores needs num_output", known);
@@ -97,7 +102,7 @@ static int labels_report(const struct ls_net *net, const struct consumer *consum
     struct ls_problem problem;
     const struct ls_layer *layer = labels_layer_of(ls_net_graph(net), consumer->op);
     ls_layer_place(layer, NULL, NULL, place);
-    labels_hint(consumer, net->datasets[consumer->dataset], hint);
+    labels_hint(consumer, net->datasets[consumer->dataset], numbers[index], hint);
     ls_taken_tell(&consumer->taken, numbers + index, index, layer->name, text, sizeof text);
     if (consumer->taken.kind != LS_TAKEN_BOXES)
         snprintf(range, sizeof range, ", which are 0 to %" PRId64, consumer->taken.count - 1);

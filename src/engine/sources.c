@@ -97,7 +97,8 @@ int ls_sources_find_batch(struct ls_net *net, struct ls_error *error)
             status = LOCKSTEP_DEFINITION;
         if (outside && !net->options.from_outside)
             status = sources_batch_fail(
-                net, layer, error, "use a Data layer for this phase",
+                net, layer, error,
+                "use a Data layer for this phase, or give arrays (Python: data, test_data)",
                 "an Input layer gets its data from the calling program; there is "
                 "none here");
     }
