@@ -145,6 +145,8 @@ static int follow(const struct search *search, const struct ls_value *value, boo
     if (ls_op_type(op->kind)->outputs != LS_OUTPUTS_MOVED || op->kind == LS_OP_PAD ||
         op->kind == LS_OP_UNPOOL)
         return 0;
+    if (search->taken.kind == LS_TAKEN_BOXES) /* whose columns may have been put together */
+        return 0;
     const bool all = op->kind == LS_OP_VIEW || op->kind == LS_OP_CONCAT || op->kind == LS_OP_TILE ||
                      op->kind == LS_OP_PERMUTE;
     const int inputs = op->kind == LS_OP_CONCAT ? op->inputs : 1;

@@ -27,18 +27,17 @@ static void test_predict_json(void **state)
     (void)state;
     assert_int_equal(
         RUN("predict", "--model", "m", "--weights", "w", "--format", "json", "a\"b.png"), 0);
-    assert_string_equal(
-        out, "[{\"input\": \"a\\\"b.png\", \"predictions\": "
-             "[{\"class\": 1, \"name\": \"dog, \\\"big\\\"\", \"value\": 0.7}, "
-             "{\"class\": 0, \"name\": \"cat\", \"value\": 0.20000000298023224}, "
-             "{\"class\": 2, \"name\": null, \"value\": 0.10000000149011612}]}]\n");
+    assert_string_equal(out, "[{\"input\": \"a\\\"b.png\", \"predictions\": "
+                             "[{\"class\": 1, \"name\": \"dog, \\\"big\\\"\", \"value\": 0.7}, "
+                             "{\"class\": 0, \"name\": \"cat\", \"value\": 0.2}, "
+                             "{\"class\": 2, \"name\": null, \"value\": 0.1}]}]\n");
     assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "--format=json", "--samples",
                          "2", "--top", "1", "--first", "2"),
                      0);
     assert_string_equal(
         out, "[{\"input\": \"sample 2\", \"label\": 0, \"predictions\": [{\"class\": 2, \"name\": "
-             "null, \"value\": 0.8999999761581421}]},\n {\"input\": \"sample 3\", \"predictions\": "
-             "[{\"class\": 0, \"name\": \"cat\", \"value\": 0.8999999761581421}]}]\n");
+             "null, \"value\": 0.9}]},\n {\"input\": \"sample 3\", \"predictions\": "
+             "[{\"class\": 0, \"name\": \"cat\", \"value\": 0.9}]}]\n");
 }
 
 static void test_predict_csv(void **state)
