@@ -1,7 +1,5 @@
 /* The public interface: data tools.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
 #include "api/api.h"
 #include "api/options.h"
 #include "base/file.h"
@@ -12,8 +10,6 @@
 #include "data/picture_list.h"
 #include "data/survey.h"
 #include "solver/weights.h"
-
-static const size_t NAMES_MOST = (size_t)1 << 26; /* bytes of a file of names */
 
 void lockstep_source_options_init(struct lockstep_source_options *options)
 {
@@ -29,8 +25,7 @@ int lockstep_source_help(const char *backend, void (*tell)(void *user, const cha
 /* The names that `classes` of the options leads to. */
 static int read_classes(const char *path, struct ls_class_list *list, struct ls_error *error)
 {
-    char *names = NULL, *tokenizer = NULL, *text = NULL;
-    size_t size;
+    char *names = NULL, *tokenizer = NULL;
     *list = (struct ls_class_list){.count = 0};
     if (path == NULL)
         return 0;
@@ -40,16 +35,9 @@ static int read_classes(const char *path, struct ls_class_list *list, struct ls_
     } else {
         LS_TRY(ls_read_weights_names(path, &names, &tokenizer, error));
         ls_free(tokenizer);
-        if (names == NULL) {
-            LS_TRY(ls_file_read_text(path, NAMES_MOST, LOCKSTEP_USAGE, &text, &size, error));
-            while (size > 0 && strchr("\r\n", text[size - 1]) != NULL)
-                text[--size] = '\0';
-            names = strlen(text) == size && size > 0 ? text : NULL;
-        }
-        int status = names != NULL ? ls_class_list_lines(names, list, error) : 0;
-        if (names != text)
-            ls_free(names);
-        ls_free(text);
+        int status = names != NULL ? ls_class_list_lines(names, list, error)
+                                   : ls_class_list_read(path, LOCKSTEP_USAGE, list, error);
+        ls_free(names);
         LS_TRY(status);
     }
     if (list->count > 0)

@@ -74,18 +74,16 @@ static int load_weights(struct lockstep_generator *generator, const char *weight
 {
     const struct ls_graph *graphs[LS_GENERATE_NETS];
     struct ls_store *store = generator->engine->store;
-    char *classes = NULL;
+    char *names = NULL, *tokenizer = NULL;
     for (size_t i = 0; i < generator->net_count; i++)
         graphs[i] = ls_net_graph(generator->nets[i]);
     const struct ls_weights_request request = {
         .files = weights, .map = map, .use = LS_WEIGHTS_PART, .say = say, .user = generator};
-    int status = ls_load_weights(store, graphs, generator->net_count, &request, &classes, error);
-    if (status == 0 && classes != NULL)
-        status = ls_characters_read(classes, &generator->characters, error);
-    ls_free(classes);
-    char *names = NULL, *tokenizer = NULL;
+    int status = ls_load_weights(store, graphs, generator->net_count, &request, error);
     if (status == 0)
         status = ls_read_weights_names(weights, &names, &tokenizer, error);
+    if (status == 0 && names != NULL)
+        status = ls_characters_read(names, &generator->characters, error);
     generator->trained_tokenizer = ls_weights_tokenizer(tokenizer);
     ls_free(names);
     ls_free(tokenizer);

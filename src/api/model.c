@@ -229,36 +229,25 @@ void ls_model_fit(struct ls_model_trial *trial, struct ls_fit *fit)
                            .user = trial};
 }
 
-/* The names of classes, one a line, in place of those that there are. */
-static int set_classes(struct lockstep_model *model, const char *names, struct ls_error *error)
+/* Takes names of classes, which become the model's, in place of those that there are. */
+static void set_classes(struct lockstep_model *model, const struct ls_class_list *names)
 {
-    struct ls_class_list list = {model->classes, (int)model->class_count};
-    ls_class_list_free(&list);
-    model->class_count = 0;
-    int status = ls_class_list_lines(names, &list, error);
-    model->classes = list.name;
-    model->class_count = (size_t)list.count;
-    return status;
+    struct ls_class_list old = {model->classes, (int)model->class_count};
+    ls_class_list_free(&old);
+    model->classes = names->name;
+    model->class_count = (size_t)names->count;
 }
 
 /* Names from a file of the caller's, in place of those of the weights. */
 static int read_labels(struct lockstep_model *model, const char *path, struct ls_error *error)
 {
-    char *names = NULL;
-    size_t size = 0;
-    LS_TRY(ls_file_read_text(path, (size_t)64 << 20, LOCKSTEP_USAGE, &names, &size, error));
-    while (size > 0 && (names[size - 1] == '\n' || names[size - 1] == '\r'))
-        names[--size] = '\0';
-    for (size_t i = 0; i < size; i++) /* of Windows */
-        names[i] = names[i] == '\r' ? ' ' : names[i];
-    if (size == 0) {
-        ls_free(names);
+    struct ls_class_list names;
+    LS_TRY(ls_class_list_read(path, LOCKSTEP_USAGE, &names, error));
+    if (names.count == 0)
         return ls_fail(error, LOCKSTEP_USAGE, path, "it has the name of a class on each line",
                        "there are no names in it");
-    }
-    int status = set_classes(model, names, error);
-    ls_free(names);
-    return status;
+    set_classes(model, &names);
+    return 0;
 }
 
 static void say(void *user, enum lockstep_event_kind kind, const char *line)
@@ -297,7 +286,7 @@ static int load_weights(struct lockstep_model *model, const char *weights, const
         .say = say,
         .user = model,
     };
-    LS_TRY(ls_load_weights(model->store, &graph, 1, &request, NULL, error));
+    LS_TRY(ls_load_weights(model->store, &graph, 1, &request, error));
     return ls_check_averages(model->store, graph,
                              "train the net, or name a file of weights that has them", error);
 }
@@ -370,8 +359,10 @@ static int read_class_names(struct lockstep_model *model, const char *weights,
 {
     char *names = NULL, *tokenizer = NULL;
     int status = ls_read_weights_names(weights, &names, &tokenizer, error);
+    struct ls_class_list list = {.count = 0};
     if (status == 0 && names != NULL)
-        status = set_classes(model, names, error);
+        status = ls_class_list_lines(names, &list, error);
+    set_classes(model, &list);
     model->tokenizer = ls_weights_tokenizer(tokenizer);
     ls_free(names);
     ls_free(tokenizer);

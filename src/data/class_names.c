@@ -14,6 +14,13 @@
 
 static const size_t FILE_MOST = (size_t)1 << 26; /* bytes */
 
+/* Without the carriage return that editors of Windows put behind it. */
+static size_t line_length(const char *line)
+{
+    const size_t length = strcspn(line, "\n");
+    return length > 0 && line[length - 1] == '\r' ? length - 1 : length;
+}
+
 int ls_class_list_lines(const char *text, struct ls_class_list *list, struct ls_error *error)
 {
     size_t count = 1;
@@ -22,10 +29,10 @@ int ls_class_list_lines(const char *text, struct ls_class_list *list, struct ls_
     *list = (struct ls_class_list){.name = ls_alloc(count, sizeof *list->name)};
     bool made = list->name != NULL && count <= INT_MAX;
     for (const char *name = text; made && list->count < (int)count; list->count += made) {
-        const size_t length = strcspn(name, "\n");
-        list->name[list->count] = ls_copy_bytes(name, length);
+        list->name[list->count] = ls_copy_bytes(name, line_length(name));
         made = list->name[list->count] != NULL;
-        name += length + (name[length] == '\n');
+        name += strcspn(name, "\n");
+        name += *name == '\n';
     }
     if (made)
         return 0;
@@ -33,22 +40,28 @@ int ls_class_list_lines(const char *text, struct ls_class_list *list, struct ls_
     return ls_fail_memory(error, "class names");
 }
 
-int ls_class_list_beside(const char *folder, struct ls_class_list *list, struct ls_error *error)
+int ls_class_list_read(const char *path, int status, struct ls_class_list *list,
+                       struct ls_error *error)
 {
-    struct ls_text path = {0};
     char *text = NULL;
     size_t size = 0;
     *list = (struct ls_class_list){.count = 0};
+    LS_TRY(ls_file_read_text(path, FILE_MOST, status, &text, &size, error));
+    while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
+        text[--size] = '\0';
+    status = size > 0 && strlen(text) == size ? ls_class_list_lines(text, list, error) : 0;
+    ls_free(text);
+    return status;
+}
+
+int ls_class_list_beside(const char *folder, struct ls_class_list *list, struct ls_error *error)
+{
+    struct ls_text path = {0};
+    *list = (struct ls_class_list){.count = 0};
     ls_text_format(&path, "%s/" LS_CLASS_NAMES_FILE, folder);
     int status = path.failed ? ls_fail_memory(error, "a path") : 0;
-    if (status == 0 && ls_file_exists(path.data)) {
-        status = ls_file_read_text(path.data, FILE_MOST, LOCKSTEP_DATA, &text, &size, error);
-        while (status == 0 && size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
-            text[--size] = '\0';
-        if (status == 0 && size > 0)
-            status = ls_class_list_lines(text, list, error);
-        ls_free(text);
-    }
+    if (status == 0 && ls_file_exists(path.data))
+        status = ls_class_list_read(path.data, LOCKSTEP_DATA, list, error);
     ls_text_free(&path);
     return status;
 }

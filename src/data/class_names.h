@@ -27,6 +27,10 @@ struct ls_class_list {
 };
 /* Adds the lines of a text to an empty list. */
 int ls_class_list_lines(const char *text, struct ls_class_list *list, struct ls_error *error);
+/* The lines of a file; an empty list where it has none, or is no text. `status`: what a file that
+ * cannot be read fails with. */
+int ls_class_list_read(const char *path, int status, struct ls_class_list *list,
+                       struct ls_error *error);
 /* The names that lie in the folder of a database that was made of named classes; an empty list
  * where there are none. */
 int ls_class_list_beside(const char *folder, struct ls_class_list *list, struct ls_error *error);

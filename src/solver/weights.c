@@ -131,17 +131,7 @@ static void say_map(const struct intake *intake, const char *file, const struct 
     say(intake, &line);
 }
 
-static int take_classes(const struct ls_weights *weights, char **classes, struct ls_error *error)
-{
-    const char *names = ls_weights_note(weights, LS_NOTE_CLASSES);
-    if (classes == NULL || names == NULL)
-        return 0;
-    ls_free(*classes);
-    *classes = ls_copy_string(names);
-    return *classes != NULL ? 0 : ls_fail_memory(error, "class names");
-}
-
-static int take_file(struct intake *intake, const char *file, char **classes)
+static int take_file(struct intake *intake, const char *file)
 {
     const struct ls_weights_request *request = intake->request;
     struct ls_weights weights = {0};
@@ -156,20 +146,19 @@ static int take_file(struct intake *intake, const char *file, char **classes)
     if (status == 0) {
         say_map(intake, file, &weights, &report);
         say_history(intake, file, ls_weights_note(&weights, LS_NOTE_HISTORY));
-        status = take_classes(&weights, classes, intake->error);
     }
     ls_weights_report_free(&report);
     ls_weights_free(&weights);
     return status;
 }
 
-static int take_files(struct intake *intake, char **classes)
+static int take_files(struct intake *intake)
 {
     const char *files = intake->request->files;
     char *list = ls_copy_string(files), *rest = list;
     int status = list == NULL ? ls_fail_memory(intake->error, "weights") : 0;
     for (char *file; status == 0 && (file = strsep(&rest, ",")) != NULL;)
-        status = file[0] != '\0' ? take_file(intake, file, classes)
+        status = file[0] != '\0' ? take_file(intake, file)
                                  : ls_fail(intake->error, LOCKSTEP_WEIGHTS, NULL,
                                            "write the files to start from, with one comma between "
                                            "two of them",
@@ -179,8 +168,7 @@ static int take_files(struct intake *intake, char **classes)
 }
 
 int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs, size_t count,
-                    const struct ls_weights_request *request, char **classes,
-                    struct ls_error *error)
+                    const struct ls_weights_request *request, struct ls_error *error)
 {
     struct intake intake = {.request = request, .store = store, .error = error};
     int status = 0;
@@ -191,7 +179,7 @@ int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs
     if (status == 0)
         status = ls_weights_account_open(&intake.account, error);
     if (status == 0)
-        status = take_files(&intake, classes);
+        status = take_files(&intake);
     if (status == 0)
         status = ls_weights_account_end(&intake.account, error);
     ls_weights_account_close(&intake.account);
@@ -356,8 +344,7 @@ static int load_files(struct ls_trainer *trainer, const char *files, const char 
         .say = notice,
         .user = trainer,
     };
-    int status =
-        ls_load_weights(trainer->store, graphs, trainer->test_count + 1, &request, NULL, error);
+    int status = ls_load_weights(trainer->store, graphs, trainer->test_count + 1, &request, error);
     ls_free(graphs);
     return status;
 }

@@ -30,12 +30,10 @@ struct ls_weights_request {
     void *user;
 };
 
-/* Stores weights into the parameters of the nets whose graphs are given, by layer name. `classes`
- * (may be NULL) gets the class names that the last file has, one a line, owned by the caller. Views
- * are not refreshed. */
+/* Stores weights into the parameters of the nets whose graphs are given, by layer name. Views are
+ * not refreshed. */
 int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs, size_t count,
-                    const struct ls_weights_request *request, char **classes,
-                    struct ls_error *error);
+                    const struct ls_weights_request *request, struct ls_error *error);
 
 /* The names of classes that the last of `files` has which has some, one a line, with what it says
  * of a tokenizer; *names and *tokenizer stay NULL where there are none, and are the caller's. Only

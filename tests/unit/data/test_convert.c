@@ -241,6 +241,31 @@ static void names_of_classes_go_with_a_database(void **state)
     free(error);
 }
 
+/* Lines of a text, whichever editor has written it. */
+static void names_of_classes_are_the_lines_of_a_text(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"big dog\ncat\n",
+                                        "\xef\xbb\xbf"
+                                        "big dog\r\ncat\r\n",
+                                        "big dog\ncat"};
+    const char *path = ls_test_path("names.txt");
+    struct ls_class_list list;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        ls_test_write_text(path, texts[i]);
+        assert_int_equal(ls_class_list_read(path, LOCKSTEP_USAGE, &list, NULL), 0);
+        assert_int_equal(list.count, 2);
+        assert_string_equal(list.name[0], "big dog");
+        assert_string_equal(list.name[1], "cat");
+        ls_class_list_free(&list);
+    }
+    ls_test_write_text(path, "\r\n");
+    assert_int_equal(ls_class_list_read(path, LOCKSTEP_USAGE, &list, NULL), 0);
+    assert_int_equal(list.count, 0);
+    assert_int_equal(ls_class_list_read(ls_test_path("none"), LOCKSTEP_USAGE, &list, NULL),
+                     LOCKSTEP_USAGE);
+}
+
 static void check_nothing(int64_t i, const char *key, const struct ls_datum *datum, void *user)
 {
     (void)i;
@@ -497,6 +522,7 @@ int main(void)
         cmocka_unit_test(shuffling_and_splits_choose_records),
         cmocka_unit_test(pictures_keep_their_names),
         cmocka_unit_test(names_of_classes_go_with_a_database),
+        cmocka_unit_test(names_of_classes_are_the_lines_of_a_text),
         cmocka_unit_test(the_map_of_a_large_database_grows),
         cmocka_unit_test(a_full_disk_leaves_no_files),
         cmocka_unit_test(a_bad_record_leaves_no_files),
