@@ -143,16 +143,8 @@ static int write_names(const char *names, const char *folder, struct ls_error *e
 {
     struct ls_text path = {0};
     ls_text_format(&path, "%s/" LS_CLASS_NAMES_FILE, folder);
-    struct ls_atomic_file *file = NULL;
-    int status = path.failed ? ls_fail_memory(error, "a path") : 0;
-    if (status == 0)
-        status = ls_atomic_open(path.data, &file, error);
-    if (status == 0)
-        status = ls_atomic_write(file, names, strlen(names), error);
-    if (status == 0)
-        status = ls_atomic_commit(file, error);
-    else if (file != NULL)
-        ls_atomic_abandon(file);
+    int status = path.failed ? ls_fail_memory(error, "a path")
+                             : ls_atomic_replace(path.data, names, strlen(names), error);
     ls_text_free(&path);
     return status;
 }

@@ -40,34 +40,6 @@ static void ignored_say(const struct ls_ignored *ignored, size_t count,
     ls_text_free(&text);
 }
 
-/* Whether data sets of the nets in front, or of this one in front of the d-th, have the same to
- * say.
- */
-static bool ignored_data_told(struct ls_net *const *nets, size_t net, int dataset)
-{
-    const char *warning = ls_dataset_warning(nets[net]->datasets[dataset]);
-    for (size_t n = 0; n <= net; n++)
-        for (int d = 0; d < (n < net ? nets[n]->dataset_count : dataset); d++) {
-            const char *other =
-                nets[n]->datasets[d] != NULL ? ls_dataset_warning(nets[n]->datasets[d]) : NULL;
-            if (other != NULL && strcmp(other, warning) == 0)
-                return true;
-        }
-    return false;
-}
-
-static void ignored_tell_data(struct ls_net *const *nets, size_t count,
-                              void (*say)(void *user, const char *sentence), void *user)
-{
-    for (size_t n = 0; n < count; n++)
-        for (int d = 0; d < nets[n]->dataset_count; d++) {
-            const struct ls_dataset *dataset = nets[n]->datasets[d];
-            if (dataset != NULL && ls_dataset_warning(dataset) != NULL &&
-                !ignored_data_told(nets, n, d))
-                say(user, ls_dataset_warning(dataset));
-        }
-}
-
 /* Sentences that were said, so that what several nets have alike is said once. */
 struct ignored_said {
     char **sentences;
@@ -90,10 +62,17 @@ static void ignored_say_once(void *user, const char *sentence)
     said->say(said->user, sentence);
 }
 
-static void ignored_tell_odd(struct ls_net *const *nets, size_t count,
-                             void (*say)(void *user, const char *sentence), void *user)
+/* What data sets have passed over, and layers that cannot be meant. */
+static void ignored_tell_sentences(struct ls_net *const *nets, size_t count,
+                                   void (*say)(void *user, const char *sentence), void *user)
 {
     struct ignored_said said = {.say = say, .user = user};
+    for (size_t n = 0; n < count; n++)
+        for (int d = 0; d < nets[n]->dataset_count; d++) {
+            const struct ls_dataset *dataset = nets[n]->datasets[d];
+            if (dataset != NULL && ls_dataset_warning(dataset) != NULL)
+                ignored_say_once(&said, ls_dataset_warning(dataset));
+        }
     for (size_t n = 0; n < count; n++)
         ls_graph_tell_odd(ls_net_graph(nets[n]), ignored_say_once, &said);
     for (size_t i = 0; i < said.count; i++)
@@ -104,8 +83,7 @@ static void ignored_tell_odd(struct ls_net *const *nets, size_t count,
 void ls_ignored_tell(struct ls_net *const *nets, size_t count,
                      void (*say)(void *user, const char *sentence), void *user)
 {
-    ignored_tell_data(nets, count, say, user);
-    ignored_tell_odd(nets, count, say, user);
+    ignored_tell_sentences(nets, count, say, user);
     for (size_t n = 0; n < count; n++) {
         const struct ls_graph *graph = ls_net_graph(nets[n]);
         for (size_t i = 0; i < graph->ignored_count; i++) {

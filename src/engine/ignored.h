@@ -1,5 +1,6 @@
-/* What is told of nets without being an error: parameter messages that layers of their type do not
- * read, what data sets have passed over, layers that cannot be meant. SPDX-License-Identifier: BSD-2-Clause */
+/* What is said of nets without being an error: parameter messages that layers of their type do not
+ * read, what data sets have passed over, layers that cannot be meant.
+ * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_IGNORED_H
 #define LS_ENGINE_IGNORED_H
 

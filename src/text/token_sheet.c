@@ -38,21 +38,14 @@ int ls_token_sheet_write(const char *path, const char *name, const struct ls_tok
                          struct ls_error *error)
 {
     struct ls_text text = {0};
-    struct ls_atomic_file *file = NULL;
     char *about = path_of(path);
     ls_text_format(&text,
                    "tokenizer %016" PRIx64 "\nvocabulary %" PRIu32 "\nbytes %d\nids %" PRIu64
                    "\nfrom %s\n",
                    sheet->tokenizer, sheet->vocabulary, sheet->type_size, sheet->count, name);
-    int status = text.failed || about == NULL ? ls_fail_memory(error, "a file") : 0;
-    if (status == 0)
-        status = ls_atomic_open(about, &file, error);
-    if (status == 0)
-        status = ls_atomic_write(file, text.data, text.length, error);
-    if (status == 0)
-        status = ls_atomic_commit(file, error);
-    else if (file != NULL)
-        ls_atomic_abandon(file);
+    int status = text.failed || about == NULL
+                     ? ls_fail_memory(error, "a file")
+                     : ls_atomic_replace(about, text.data, text.length, error);
     ls_text_free(&text);
     ls_free(about);
     return status;
