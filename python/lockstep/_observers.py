@@ -28,9 +28,10 @@ _OFTEN = (c.LOCKSTEP_EVENT_PROGRESS, c.LOCKSTEP_EVENT_HASH)
 
 
 def _short(value: float) -> float:
+    """With no more digits than a float has; an int where it is whole, as the program writes it."""
     text = ctypes.create_string_buffer(32)
     library.lockstep_number_text(value, text)
-    return float(text.value)
+    return int(text.value) if text.value.lstrip(b"-").isdigit() else float(text.value)
 
 
 def _plain(value: Any) -> Any:
@@ -66,7 +67,10 @@ def _outputs(event: Any) -> List[Dict[str, Any]]:
         item = event.outputs[i]
         found.append({"name": decode(item.name),
                       "values": [_plain(value) for value in item.values[:item.count]],
-                      "loss_weight": item.loss_weight,
+                      "loss_weight": _plain(item.loss_weight),
+                      **({"classes": [None if name is None else decode(name)
+                                      for name in item.classes[:item.count]]}
+                         if item.classes else {}),
                       **({"better": "max" if item.better > 0 else "min"} if item.better else {})})
     return found
 

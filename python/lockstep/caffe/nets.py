@@ -32,7 +32,30 @@ def _fill(path: str, level: int, stages: List[str]) -> str:
     return written
 
 
-class Net:
+class LayerNames:
+    """Names of a net's layers, and of what they read and write."""
+
+    @property
+    def layers(self) -> List[Any]:
+        """With `type` and `name`."""
+        raise NotImplementedError
+
+    @property
+    def _layer_names(self) -> List[str]:
+        return [layer.name for layer in self.layers]
+
+    @property
+    def top_names(self) -> Dict[str, List[str]]:
+        """By layer the names of its tops."""
+        return OrderedDict((layer.name, list(layer.tops)) for layer in self.layers)
+
+    @property
+    def bottom_names(self) -> Dict[str, List[str]]:
+        """By layer the names of its bottoms."""
+        return OrderedDict((layer.name, list(layer.bottoms)) for layer in self.layers)
+
+
+class Net(LayerNames):
     """A net in its test phase: Net(definition, weights, caffe.TEST), or as newer versions of Caffe
     have it, Net(definition, caffe.TEST, weights=...). Without weights they are filled as the
     definition says."""
@@ -191,10 +214,6 @@ class Net:
         self._net.save(path)
 
     @property
-    def _layer_names(self) -> List[str]:
-        return [layer.name for layer in self._layers]
-
-    @property
     def layers(self) -> List[Any]:
         """With `type` and `name`."""
         return list(self._layers)
@@ -202,16 +221,6 @@ class Net:
     @property
     def _blob_names(self) -> List[str]:
         return list(self.blobs)
-
-    @property
-    def top_names(self) -> Dict[str, List[str]]:
-        """By layer the names of its tops."""
-        return OrderedDict((layer.name, list(layer.tops)) for layer in self._layers)
-
-    @property
-    def bottom_names(self) -> Dict[str, List[str]]:
-        """By layer the names of its bottoms."""
-        return OrderedDict((layer.name, list(layer.bottoms)) for layer in self._layers)
 
     def save_hdf5(self, path: Any) -> None:
         """Writes the weights as HDF5."""

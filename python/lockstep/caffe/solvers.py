@@ -13,6 +13,7 @@ from ..structure import layers
 from ..training import Trainer
 from . import settings
 from .blobs import Activation, Blob, Computed, Parameters
+from .nets import LayerNames
 
 
 class _Figures(OrderedDict[str, Blob]):
@@ -25,7 +26,7 @@ class _Figures(OrderedDict[str, Blob]):
                              "is given, with share_with(solver.net) in place of weights")
 
 
-class _TestNet:
+class _TestNet(LayerNames):
     """solver.test_nets[i]: figures of its tests, and the parameters that all nets share."""
 
     _phase = "TEST"
@@ -49,20 +50,6 @@ class _TestNet:
     def layers(self) -> List[Any]:
         """With `type` and `name`."""
         return layers(self._solver._path, phase=self._phase)
-
-    @property
-    def _layer_names(self) -> List[str]:
-        return [layer.name for layer in self.layers]
-
-    @property
-    def top_names(self) -> Dict[str, List[str]]:
-        """By layer the names of its tops."""
-        return OrderedDict((layer.name, list(layer.tops)) for layer in self.layers)
-
-    @property
-    def bottom_names(self) -> Dict[str, List[str]]:
-        """By layer the names of its bottoms."""
-        return OrderedDict((layer.name, list(layer.bottoms)) for layer in self.layers)
 
     def forward(self, **parts: Any) -> Dict[str, Any]:
         """Runs it over all its data (not one batch), and returns its outputs."""
