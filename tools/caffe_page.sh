@@ -97,7 +97,7 @@ named() {
         /^};/ { inside = 0 }' src/"$1"/*.c | sort
 }
 
-# The comment of a field stands above it or behind it.
+# The comment of a field stands above it or behind it, or above the enum that is its type.
 solver_fields() {
     echo '| field | default | what it does |'
     echo '|---|---|---|'
@@ -105,9 +105,8 @@ solver_fields() {
         /^message SolverParameter \{/ { inside = 1; next }
         inside && /^\}/ { exit }
         !inside { next }
-        /^  enum .*\{$/ { skip = 1 }
+        /^  enum / { of[$2] = above; skip = 1 }
         skip { if (/\}/) skip = 0; above = ""; next }
-        /^  enum / { above = ""; next }
         /^ *$/ { above = ""; next }
         /^ *\/\// {
             line = $0; sub(/^ *\/\/ ?/, "", line)
@@ -115,7 +114,7 @@ solver_fields() {
             next
         }
         /^  (optional|repeated) / {
-            text = above; above = ""; value = ""
+            text = above == "" ? of[$2] : above; above = ""; value = ""
             if (match($0, /\/\/ /)) text = substr($0, RSTART + 3)
             if (match($0, /default = [^\]]*/)) value = "`" substr($0, RSTART + 10, RLENGTH - 10) "`"
             gsub(/\|/, "\\|", text)
