@@ -56,8 +56,8 @@ LOCKSTEP_API int lockstep_mean(const struct lockstep_source_options *source, con
                                double *channel_means, int *channels, struct lockstep_error *error);
 
 /* What a source of pictures has. Sizes and classes are those of all records, mean and deviation
- * those of the pixels of up to 500 records, spread evenly. Of label maps class_records are pixels of
- * each label, in these records. */
+ * those of the pixels of up to 500 records, spread evenly. With label maps class_records are the
+ * pixels of each label, in these records. */
 enum { LOCKSTEP_SOURCE_CLASSES = 1000, LOCKSTEP_SOURCE_CHANNELS = 4 };
 struct lockstep_source_facts {
     int64_t records;

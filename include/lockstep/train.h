@@ -22,10 +22,9 @@ struct lockstep_train_options {
      * computes with already; else that of the snapshot to resume from, where this processor has it;
      * else the best here. The first trainer, model or plan of a process decides, once. */
     const char *isa;
-    const char
-        *snapshot_prefix; /* NULL: the solver's; but with dummy data no snapshot is written */
-    const char *resume;   /* a snapshot, "auto", or NULL */
-    const char *weights;  /* files to start from, separated by commas, or NULL */
+    const char *snapshot_prefix; /* NULL: the solver's, and none are written with dummy data */
+    const char *resume;          /* a snapshot, "auto", or NULL */
+    const char *weights;         /* files to start from, separated by commas, or NULL */
     uint64_t memory; /* bytes that the process may take (its own, without mapped files and the data
                         cache); 0: no limit. Recomputes to fit; never changes a result */
     struct lockstep_callbacks callbacks;

@@ -20,7 +20,7 @@ struct ls_cli_net_values {
     LS_CLI_ROW(LS_CLI_TEXT, "model", "FILE", type, member.model, 0,                                \
                "the net's definition (prototxt), or a solver's; its data may be missing"),         \
         LS_CLI_CHOICE("phase", "PHASE", type, member.phase, "TRAIN TEST",                          \
-                      "TRAIN or TEST; default: TEST, if it has data, else TRAIN"),                             \
+                      "TRAIN or TEST; default: TEST, if it has data, else TRAIN"),                 \
         LS_CLI_ROW(LS_CLI_INTEGER, "level", "N", type, member.level, INT32_MIN,                    \
                    "the net's level, for its include and exclude rules; default: 0"),              \
         LS_CLI_ROW(LS_CLI_LIST, "stage", "NAME", type, member.stages, 0,                           \

@@ -125,7 +125,7 @@ int ls_sweep_find_metric(struct ls_sweep *sweep)
     sweep->larger = better > 0;
     return better != 0 ? 0
                        : ls_cli_usage_error("sweep: --metric %s: whether a larger or a smaller "
-                                            "figure is better is not known. hint: --best max or "
+                                            "value is better is not known. hint: --best max or "
                                             "--best min",
                                             found);
 }

@@ -93,7 +93,8 @@ static int list_folder(const struct ls_source_options *options, const char *path
     if (options->known != NULL && options->known->count > 0)
         return ls_picture_list_folder(path, options->known, list, error);
     int status = read_trained_names(options, &trained, &folder, error);
-    const struct ls_class_names known = {(const char *const *)trained.name, trained.count, folder, 0};
+    const struct ls_class_names known = {(const char *const *)trained.name, trained.count, folder,
+                                         0};
     if (status == 0)
         status = ls_picture_list_folder(path, known.count > 0 ? &known : NULL, list, error);
     ls_class_list_free(&trained);

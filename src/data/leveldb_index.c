@@ -3,13 +3,14 @@
  *   CURRENT   the name of the manifest that holds
  *   manifest  a log whose records are changes of the list of files: fields of a tag and its values.
  *             It must be whole, since a part of it names other files: what LevelDB refuses is
- * refused table     .ldb or .sst: blocks, each with a byte of type (1: Snappy) and a checksum
- * behind it; the last 48 bytes say where the block is that lists the others block     entries: how
- * many bytes of the key before are this one's too, how many follow, and the size of the value; then
- * a list of places that is not needed here. Keys end in eight bytes: the write's number, and
- * whether it deleted the key log       writes that are in no table yet, in batches; a log's records
- * are cut at blocks of 32 KiB into parts with a checksum, a size and a type (whole, first, middle,
- * last)
+ *             refused
+ *   table     .ldb or .sst: blocks, each with a byte of type (1: Snappy) and a checksum behind it;
+ *             the last 48 bytes say where the block is that lists the others
+ *   block     entries: how many bytes of the key before are this one's too, how many follow, and
+ *             the size of the value; then a list of places that is not needed here. Keys end in
+ *             eight bytes: the write's number, and whether it deleted the key
+ *   log       writes that are in no table yet, in batches; a log's records are cut at blocks of
+ *             32 KiB into parts with a checksum, a size and a type (whole, first, middle, last)
  *
  * Numbers are little-endian, or seven bits a byte, the lowest first.
  *

@@ -25,8 +25,7 @@ static int check_names(const struct ls_source_options *options, const struct ls_
                        const struct ls_class_names *known, struct ls_error *error)
 {
     const struct ls_class_names own = {(const char *const *)source->class_name, source->class_count,
-                                       ls_source_options_name(options),
-                                       source->tokenizer};
+                                       ls_source_options_name(options), source->tokenizer};
     return known == NULL || own.count == 0
                ? 0
                : ls_class_names_check(&own, source->vocabulary, known, error);

@@ -44,9 +44,9 @@ struct ls_observer {
 struct ls_watch {
     int (*measured)(void *user, const struct ls_op *op, const void *numbers,
                     const struct ls_context *context, struct ls_error *error); /* may be NULL */
-    /* (may be NULL) Is told of each step that was given to the stream, with what it reads and has
-     * written, in the device's memory; chains are taken apart for it. A status other than 0 ends
-     * the run. */
+    /* (may be NULL) Called behind each step that was given to the stream, with what it reads and
+     * has written, in the device's memory; chains are taken apart for it. A status other than 0
+     * ends the run. */
     int (*stepped)(void *user, const struct ls_op *op, void *const *in, void *const *out,
                    const struct ls_context *context, struct ls_error *error);
     void *user;

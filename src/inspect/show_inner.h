@@ -15,9 +15,9 @@ struct ls_showing {
     const char *path;
     enum ls_file_kind kind;
     const struct lockstep_show_options *options;
-    int64_t records; /* to be told of */
-    bool *announced; /* the kind is told: with the first thing that is in the file, so that of a
-                        file which turns out to be something else no kind is told */
+    int64_t records; /* that are shown at most */
+    bool *announced; /* the kind was said: with the first thing that is in the file, so that a file
+                        which turns out to be something else gets no kind */
 };
 
 /* Tells the kind, if that was not done. */

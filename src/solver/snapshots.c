@@ -57,8 +57,8 @@ static int refuse_to_overwrite(const struct ls_trainer *trainer, struct ls_error
     if (there == NULL)
         return 0;
     int status = ls_fail(error, LOCKSTEP_USAGE, there,
-                         "--resume auto goes on from them, --overwrite starts again and writes over "
-                         "them, --snapshot-prefix writes elsewhere",
+                         "--resume auto goes on from them, --overwrite starts again and writes "
+                         "over them, --snapshot-prefix writes elsewhere",
                          "snapshots of an earlier training are there");
     ls_free(there);
     return status;

@@ -17,9 +17,9 @@
 #include "base/error.h"
 #include "transport/transport.h"
 
-/* *transport: NULL where this process was started by itself, or is the only one of its job. A process
- * that finds no other, but is one of several by a launcher's environment, is refused. Waits for the
- * job's other processes. The thread that calls this also ends the transport. */
+/* *transport: NULL where this process was started by itself, or is the only one of its job. A
+ * process that finds no other, but is one of several by a launcher's environment, is refused. Waits
+ * for the job's other processes. The thread that calls this also ends the transport. */
 int ls_launch(struct ls_transport **transport, struct ls_error *error);
 
 /* How many processes the launcher has started, by its environment alone; 0: it does not say, 1:

@@ -113,85 +113,90 @@ static void flops_follow_shapes_and_attributes(void **state)
     assert_true(ls_op_type(LS_OP_ACCUMULATE)->flops(&op) == 0);
 }
 
-/* What is found among the numbers that an op takes, and what is said of it. */
+/* Numbers that an op takes, and what is wrong with them: where the first one is that it cannot
+ * take, and the first that cannot be meant; -1: there is none. */
+static const struct {
+    struct ls_taken taken;
+    float numbers[16];
+    int64_t count, bad, odd;
+    const char *text; /* of the first of them */
+} taken_cases[] = {
+    {{.kind = LS_TAKEN_CLASSES, .count = 3},
+     {0, 2, 3},
+     3,
+     2,
+     -1,
+     "label 3 is none of the 3 classes of layer 'l'"},
+    {{.kind = LS_TAKEN_CLASSES, .count = 3},
+     {0, 1.5F},
+     2,
+     1,
+     -1,
+     "label 1.5 is none of the 3 classes of layer 'l'"},
+    {{.kind = LS_TAKEN_CLASSES, .count = 3, .has_ignore = true, .ignore_label = -1},
+     {-1, 2},
+     2,
+     -1,
+     -1,
+     NULL},
+    {{.kind = LS_TAKEN_ROWS, .count = 4},
+     {-1},
+     1,
+     0,
+     -1,
+     "number -1 is none of the 4 rows of layer 'l'"},
+    {{.kind = LS_TAKEN_SHARES}, {0, 1, 0.5F}, 3, -1, -1, NULL},
+    {{.kind = LS_TAKEN_SHARES, .has_ignore = true, .ignore_label = 255},
+     {255, -0.5F},
+     2,
+     -1,
+     1,
+     "target -0.5 is outside of 0 to 1, so that the loss of layer 'l' can fall without end"},
+    {{.kind = LS_TAKEN_FLAGS},
+     {0, 1, -1},
+     3,
+     -1,
+     2,
+     "flag -1 is neither 0 nor 1; layer 'l' takes it for 1, which is 'similar'"},
+    {{.kind = LS_TAKEN_BOXES, .count = 3},
+     {0, 1, 0, 0.1F, 0.1F, 1.1F, 0.9F, 0, 0, 3, 0, 0, 0, 1, 1, 0},
+     16,
+     8,
+     -1,
+     "box 2 has class 3, and those of layer 'l' are 1 to 2"},
+    {{.kind = LS_TAKEN_BOXES, .count = 3},
+     {0, 0, 0, 0.1F, 0.1F, 0.2F, 0.2F, 0},
+     8,
+     -1,
+     0,
+     "box 1 has class 0, which is the background of layer 'l'"},
+    {{.kind = LS_TAKEN_BOXES, .first = 1, .count = 2, .background = -1},
+     {-1, -1, -1, -1, -1, -1, -1, -1, 0, 2, 0, 2, 4, 10, 12, 0},
+     16,
+     -1,
+     8,
+     "box 2 (2, 4 to 10, 12) is outside of the picture, whose sides are 0 to 1 for layer 'l' "
+     "(are these pixels?)"},
+    {{.kind = LS_TAKEN_BOXES, .count = 3}, {0, 1, 0, 0, 0, 20, 30, 0}, 8, -1, 0, NULL},
+};
+
 static void numbers_that_cannot_be_taken_are_found(void **state)
 {
     (void)state;
-    const struct {
-        struct ls_taken taken;
-        float numbers[16];
-        int64_t count, bad, odd;
-        const char *text; /* of the first of them */
-    } cases[] = {
-        {{.kind = LS_TAKEN_CLASSES, .count = 3},
-         {0, 2, 3},
-         3,
-         2,
-         -1,
-         "label 3 is none of the 3 classes of layer 'l'"},
-        {{.kind = LS_TAKEN_CLASSES, .count = 3},
-         {0, 1.5F},
-         2,
-         1,
-         -1,
-         "label 1.5 is none of the 3 classes of layer 'l'"},
-        {{.kind = LS_TAKEN_CLASSES, .count = 3, .has_ignore = true, .ignore_label = -1},
-         {-1, 2},
-         2,
-         -1,
-         -1,
-         NULL},
-        {{.kind = LS_TAKEN_ROWS, .count = 4},
-         {-1},
-         1,
-         0,
-         -1,
-         "number -1 is none of the 4 rows of layer 'l'"},
-        {{.kind = LS_TAKEN_SHARES}, {0, 1, 0.5F}, 3, -1, -1, NULL},
-        {{.kind = LS_TAKEN_SHARES, .has_ignore = true, .ignore_label = 255},
-         {255, -0.5F},
-         2,
-         -1,
-         1,
-         "target -0.5 is outside of 0 to 1, so that the loss of layer 'l' can fall without end"},
-        {{.kind = LS_TAKEN_FLAGS},
-         {0, 1, -1},
-         3,
-         -1,
-         2,
-         "flag -1 is neither 0 nor 1; layer 'l' takes it for 1, which is 'similar'"},
-        {{.kind = LS_TAKEN_BOXES, .count = 3},
-         {0, 1, 0, 0.1F, 0.1F, 1.1F, 0.9F, 0, 0, 3, 0, 0, 0, 1, 1, 0},
-         16,
-         8,
-         -1,
-         "box 2 has class 3, and those of layer 'l' are 1 to 2"},
-        {{.kind = LS_TAKEN_BOXES, .count = 3},
-         {0, 0, 0, 0.1F, 0.1F, 0.2F, 0.2F, 0},
-         8,
-         -1,
-         0,
-         "box 1 has class 0, which is the background of layer 'l'"},
-        {{.kind = LS_TAKEN_BOXES, .first = 1, .count = 2, .background = -1},
-         {-1, -1, -1, -1, -1, -1, -1, -1, 0, 2, 0, 2, 4, 10, 12, 0},
-         16,
-         -1,
-         8,
-         "box 2 (2, 4 to 10, 12) is outside of the picture, whose sides are 0 to 1 for layer 'l' "
-         "(are these pixels?)"},
-        {{.kind = LS_TAKEN_BOXES, .count = 3}, {0, 1, 0, 0, 0, 20, 30, 0}, 8, -1, 0, NULL},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof taken_cases / sizeof *taken_cases; i++) {
         char text[300];
-        const int64_t bad = ls_taken_find_bad(&cases[i].taken, cases[i].numbers, cases[i].count);
-        const int64_t odd = ls_taken_find_odd(&cases[i].taken, cases[i].numbers, cases[i].count);
-        assert_int_equal(bad, cases[i].bad);
-        assert_int_equal(odd, cases[i].odd);
+        const int64_t bad =
+            ls_taken_find_bad(&taken_cases[i].taken, taken_cases[i].numbers, taken_cases[i].count);
+        const int64_t odd =
+            ls_taken_find_odd(&taken_cases[i].taken, taken_cases[i].numbers, taken_cases[i].count);
+        assert_int_equal(bad, taken_cases[i].bad);
+        assert_int_equal(odd, taken_cases[i].odd);
         const int64_t at = bad >= 0 ? bad : odd;
-        if (cases[i].text == NULL)
+        if (taken_cases[i].text == NULL)
             continue;
-        ls_taken_tell(&cases[i].taken, cases[i].numbers + at, at, "l", text, sizeof text);
-        assert_string_equal(text, cases[i].text);
+        ls_taken_tell(&taken_cases[i].taken, taken_cases[i].numbers + at, at, "l", text,
+                      sizeof text);
+        assert_string_equal(text, taken_cases[i].text);
     }
 }
 
