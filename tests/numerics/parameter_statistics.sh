@@ -48,7 +48,7 @@ for workers in 1 3; do
         --snapshot-prefix "w$workers" --log-json "w$workers.json" --statistics
     cmp plain_iter_20.safetensors "w${workers}_iter_20.safetensors" ||
         fail "$workers workers: other bytes than without statistics"
-    sed -n '/"statistics"/s/"elapsed": [^,]*, //p' "w$workers.json" >"lines$workers"
+    sed -n '/"statistics"/s/"time": [^,]*, "elapsed": [^,]*, //p' "w$workers.json" >"lines$workers"
 done
 cmp lines1 lines3 || fail "other statistics on other workers"
 
