@@ -56,12 +56,20 @@ static const Lockstep__LayerParameter *input_layer(const struct lockstep_model *
     return NULL;
 }
 
-/* The first data layer of any phase. */
+/* Of arrays and texts nothing says what pictures would have to become. */
+static bool reads_pictures(const Lockstep__LayerParameter *layer)
+{
+    const Lockstep__DataParameter *data = layer->data_param;
+    const struct ls_source_type *type = data != NULL ? ls_source_type_of((int)data->backend) : NULL;
+    return ls_data_layer_reads(layer) && type != NULL && (type->bgr || type->unconvertible == NULL);
+}
+
+/* The first data layer of pictures of any phase. */
 static const Lockstep__LayerParameter *other_layer(const struct lockstep_model *model)
 {
     const Lockstep__NetParameter *net = model->definition.all;
     for (size_t i = 0; net != NULL && i < net->n_layer; i++)
-        if (ls_data_layer_reads(net->layer[i]))
+        if (reads_pictures(net->layer[i]))
             return net->layer[i];
     return NULL;
 }

@@ -365,7 +365,7 @@ static const struct ls_cli_option options[] = {
                "first output, or the loss"),
     LS_CLI_CHOICE("best", "HOW", struct ls_sweep_values, best, "max min",
                   "whether larger values are better ('max') or smaller ones ('min'); default:\n"
-                  "'min' of what is called a loss or an error"),
+                  "as the layer says it, which makes the figure"),
     LS_CLI_ROW(LS_CLI_TEXT, "output", "DIR", struct ls_sweep_values, output, 0,
                "where the runs, sweep.json and report.html go (also -o); default: sweep.\n"
                "A sweep goes on with what is there"),

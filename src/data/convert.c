@@ -108,6 +108,21 @@ static int report_progress(void *user, int64_t done, struct ls_error *error)
     return ls_selection_progress(writer->selection, done, error);
 }
 
+/* A database does not say in which order its channels are, and is taken for blue, green, red. */
+static void warn_of_order(const struct ls_source *source,
+                          const struct lockstep_callbacks *callbacks)
+{
+    static const char text[] =
+        "channels stay red, green, blue, as they are there; what shows pictures of a database, or "
+        "predicts for a picture file with a net that was trained on it, takes them for blue, "
+        "green, red";
+    const struct lockstep_event event = {
+        .kind = LOCKSTEP_EVENT_WARNING, .text = text, .test_net = -1};
+    if (!source->bgr && ls_source_has_image(source) && ls_source_image(source)[0] == 3 &&
+        callbacks->event != NULL)
+        callbacks->event(callbacks->user, &event);
+}
+
 static int convert_into(struct ls_selection *selection,
                         const struct lockstep_source_options *options, const char *path,
                         struct ls_error *error)
@@ -146,6 +161,8 @@ int ls_convert(const struct lockstep_source_options *source, const struct ls_cla
                          "has more than %d records, which Caffe's keys of eight digits cannot "
                          "number",
                          RECORDS_MAX);
+    if (status == 0)
+        warn_of_order(selection.source, &source->callbacks);
     if (status == 0)
         status = convert_into(&selection, source, path, error);
     if (status == 0 && records != NULL)

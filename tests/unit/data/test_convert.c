@@ -368,6 +368,34 @@ static void callbacks_report_progress_and_can_stop(void **state)
     assert_int_equal(ls_test_count_files(ls_test_directory()), before);
 }
 
+static void hear_warning(void *user, const struct lockstep_event *event)
+{
+    if (event->kind == LOCKSTEP_EVENT_WARNING)
+        snprintf(user, 200, "%s", event->text);
+}
+
+static void red_in_front_is_warned_of(void **state)
+{
+    (void)state;
+    static const char picture[3073] = {1};
+    char heard[200] = "";
+    const char *path = ls_test_path("red.bin");
+    ls_test_write(path, picture, sizeof picture);
+    struct lockstep_source_options options = {.struct_size = sizeof options,
+                                              .backend = "cifar",
+                                              .source = &path,
+                                              .source_count = 1,
+                                              .seed = 1};
+    options.callbacks = (struct lockstep_callbacks){.user = heard, .event = hear_warning};
+    must_convert(&options, ls_test_path("red"), 1);
+    assert_non_null(strstr(heard, "channels stay red, green, blue"));
+    heard[0] = '\0';
+    struct lockstep_source_options grey = idx_options(2, 3, 3);
+    grey.callbacks = options.callbacks;
+    must_convert(&grey, ls_test_path("grey"), 2);
+    assert_string_equal(heard, "");
+}
+
 static void options_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
@@ -527,6 +555,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_leaves_no_files),
         cmocka_unit_test(a_bad_record_leaves_no_files),
         cmocka_unit_test(callbacks_report_progress_and_can_stop),
+        cmocka_unit_test(red_in_front_is_warned_of),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
         cmocka_unit_test(pictures_are_resized_either_way),
         cmocka_unit_test(means_are_exact),
