@@ -100,50 +100,94 @@ static int64_t take_labels(const struct ls_sample_tensor *sample, enum ls_dtype 
     return count;
 }
 
-/* Some numbers of a tensor as fp32, from `begin` on; how many. */
+/* What rounding of a scale such as 0.003922, in place of 1/255, may put above 1. */
+static const float ROUNDED = 0.001F;
+
+static bool is_image(const struct ls_dataset *dataset, int tensor)
+{
+    return dataset->source->tensor[dataset->tensor[tensor].source].role == LS_TENSOR_IMAGE;
+}
+
+/* Numbers of an image, from `begin` on, as they become where nothing is changed at random. */
+static void transform_some(const struct ls_transform *transform,
+                           const struct ls_record_tensor *image, int64_t begin, int64_t count,
+                           float *numbers)
+{
+    const int64_t *shape = image->shape.dim, plane = shape[1] * shape[2];
+    const bool whole = memcmp(shape, transform->input, sizeof transform->input) == 0;
+    for (int64_t i = 0; i < count; i++) {
+        float mean = 0;
+        if (transform->mean != NULL && whole)
+            mean = transform->mean[begin + i];
+        else if (transform->channel_mean != NULL)
+            mean = transform->channel_mean[(begin + i) / plane];
+        numbers[i] = (numbers[i] - mean) * transform->scale;
+        if (numbers[i] > 1 && numbers[i] < 1 + ROUNDED)
+            numbers[i] = 1;
+    }
+}
+
+/* Some numbers of a tensor as fp32, from `begin` on, and none from `end` on; how many. */
 static int64_t take_some(const struct ls_dataset *dataset, const struct ls_record *record,
-                         const struct ls_number_rule *rule, int64_t begin,
+                         const struct ls_number_rule *rule, int64_t begin, int64_t end,
                          float label[LABELS_AT_ONCE])
 {
     const struct ls_sample_tensor *sample = &dataset->tensor[rule->tensor];
     const struct ls_record_tensor *data = &record->tensor[sample->source];
-    const int64_t left = ls_tensor_numbers(data) - begin;
+    const int64_t left = end - begin;
     const char *numbers = (const char *)data->data + (size_t)begin * ls_dtype_size(data->type);
-    return take_labels(sample, data->type, numbers, left < LABELS_AT_ONCE ? left : LABELS_AT_ONCE,
-                       label);
+    const int64_t some = take_labels(sample, data->type, numbers,
+                                     left < LABELS_AT_ONCE ? left : LABELS_AT_ONCE, label);
+    if (is_image(dataset, rule->tensor))
+        transform_some(&dataset->transform, data, begin, some, label);
+    return some;
 }
 
-/* Looks for a number that a rule forbids, or that it allows although it cannot be meant (`odd`).
- * Whole rows of boxes are looked at together. */
-static bool find_number(const struct ls_dataset *dataset, const struct ls_record *record,
-                        const struct ls_number_rule *rule, bool odd, char *text, size_t size)
+/* Looks for a number that a rule forbids, or that it allows although it cannot be meant (`odd`),
+ * in a part of a tensor. Whole rows of boxes are looked at together. */
+static bool find_between(const struct ls_dataset *dataset, const struct ls_record *record,
+                         const struct ls_number_rule *rule, bool odd, int64_t begin, int64_t end,
+                         char *text, size_t size)
 {
-    const int64_t count = ls_tensor_numbers(&record->tensor[dataset->tensor[rule->tensor].source]);
-    for (int64_t begin = 0; begin < count; begin += LABELS_AT_ONCE) {
+    for (int64_t from = begin; from < end; from += LABELS_AT_ONCE) {
         float label[LABELS_AT_ONCE];
-        const int64_t some = take_some(dataset, record, rule, begin, label);
+        const int64_t some = take_some(dataset, record, rule, from, end, label);
         const int64_t found = odd ? ls_taken_find_odd(&rule->taken, label, some)
                                   : ls_taken_find_bad(&rule->taken, label, some);
         if (found >= 0) {
-            ls_taken_tell(&rule->taken, label + found, begin + found, rule->layer, text, size);
+            ls_taken_tell(&rule->taken, label + found, from + found, rule->layer, text, size);
             return true;
         }
     }
     return false;
 }
 
+/* The same in all of the tensor that is taken. */
+static bool find_number(const struct ls_dataset *dataset, const struct ls_record *record,
+                        const struct ls_number_rule *rule, bool odd, char *text, size_t size)
+{
+    const int64_t count = ls_tensor_numbers(&record->tensor[dataset->tensor[rule->tensor].source]);
+    if (rule->block == 0)
+        return find_between(dataset, record, rule, odd, 0, count, text, size);
+    for (int64_t block = 0; block + rule->block <= count; block += rule->block)
+        if (find_between(dataset, record, rule, odd, block + rule->begin, block + rule->end, text,
+                         size))
+            return true;
+    return false;
+}
+
 /* Whether the numbers of a tensor are used as they are in the record. */
 static bool is_plain(const struct ls_dataset *dataset, int tensor)
 {
-    const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
-    return (dataset->tops & LS_TENSOR(tensor)) != 0 &&
-           dataset->source->tensor[sample->source].role != LS_TENSOR_IMAGE;
+    return (dataset->tops & LS_TENSOR(tensor)) != 0 && !is_image(dataset, tensor);
 }
 
 bool ls_odd_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
                     const struct ls_number_rule *rule, char *text, size_t size)
 {
-    return ls_taken_may_be_odd(&rule->taken) && is_plain(dataset, rule->tensor) &&
+    const bool known = is_image(dataset, rule->tensor) ? !dataset->transform.standardize
+                                                       : is_plain(dataset, rule->tensor);
+    return ls_taken_may_be_odd(&rule->taken) && known &&
            find_number(dataset, record, rule, true, text, size);
 }
 
@@ -155,7 +199,7 @@ void ls_label_range_add(const struct ls_dataset *dataset, const struct ls_record
         return;
     for (int64_t begin = 0; begin < count; begin += LABELS_AT_ONCE) {
         float label[LABELS_AT_ONCE];
-        const int64_t some = take_some(dataset, record, rule, begin, label);
+        const int64_t some = take_some(dataset, record, rule, begin, count, label);
         for (int64_t i = 0; i < some; i++) {
             if (ls_taken_ignores(&rule->taken, label[i]))
                 continue;

@@ -22,6 +22,8 @@ struct ls_number_rule {
     int tensor;
     char layer[104], place[320]; /* its name; where it is defined */
     struct ls_taken taken;
+    /* Of every `block` numbers, those from `begin` to end - 1 are taken; block 0: all are. */
+    int64_t block, begin, end;
 };
 /* Before anything is read: records with numbers that break one of these rules are bad, where bad
  * records are skipped (else nothing happens). */

@@ -30,6 +30,8 @@ struct consumer {
     int dataset, tensor; /* of the net's data sets, and which tensor of its samples */
     bool image;          /* it is an image, which is transformed */
     struct ls_taken taken;
+    /* Of every `block` numbers of a sample, those that are taken; block 0: all are. */
+    int64_t block, begin, end;
 };
 
 /* Whether a value lies where a data set of the net brings it. */
@@ -44,14 +46,54 @@ static bool labels_find_source(const struct ls_net *net, const struct ls_value *
     return net->datasets[*dataset] != NULL;
 }
 
+/* Which top of a Slice layer a value is; -1: of none. */
+static int labels_find_slice(const struct ls_graph *graph, const struct ls_value *value,
+                             const struct ls_op **slice)
+{
+    const struct ls_value *root = ls_value_root(value);
+    for (size_t i = 0; i < graph->op_count; i++) {
+        *slice = graph->ops[i];
+        for (int k = 0; (*slice)->kind == LS_OP_SLICE && k < (*slice)->outputs; k++)
+            if ((*slice)->output[k] != NULL && ls_value_root((*slice)->output[k]) == root)
+                return k;
+    }
+    return -1;
+}
+
+/* The same for what a Slice layer cuts out of each sample. */
+static bool labels_find_part(const struct ls_net *net, const struct ls_value *value,
+                             struct consumer *consumer)
+{
+    const struct ls_op *slice;
+    const int top = labels_find_slice(ls_net_graph(net), value, &slice);
+    if (top < 0 || slice->attr.axis == 0 || slice->input[0]->sample_axis != 0 ||
+        !labels_find_source(net, slice->input[0], &consumer->dataset, &consumer->tensor))
+        return false;
+    int64_t inner = 1;
+    for (int a = slice->attr.axis + 1; a < slice->input[0]->shape.rank; a++)
+        inner *= slice->input[0]->shape.dim[a];
+    consumer->block = slice->input[0]->shape.dim[slice->attr.axis] * inner;
+    for (int k = 0; k <= top; k++) {
+        if (slice->output[k] == NULL)
+            return false;
+        consumer->begin = consumer->end;
+        consumer->end += slice->output[k]->shape.dim[slice->attr.axis] * inner;
+    }
+    return true;
+}
+
 /* Whether an op takes numbers that a data set of the net brings. */
 static bool labels_describe(const struct ls_net *net, const struct ls_op *op,
                             struct consumer *consumer)
 {
     *consumer = (struct consumer){.op = op};
-    if (!ls_taken_by(op, &consumer->taken) ||
-        !labels_find_source(net, op->input[consumer->taken.input], &consumer->dataset,
-                            &consumer->tensor))
+    if (!ls_taken_by(op, &consumer->taken))
+        return false;
+    const struct ls_value *value = op->input[consumer->taken.input];
+    const bool numbers =
+        consumer->taken.kind == LS_TAKEN_SHARES || consumer->taken.kind == LS_TAKEN_FLAGS;
+    if (!labels_find_source(net, value, &consumer->dataset, &consumer->tensor) &&
+        !(numbers && labels_find_part(net, value, consumer)))
         return false;
     consumer->image = ls_dataset_is_image(net->datasets[consumer->dataset], consumer->tensor);
     return true;
@@ -199,7 +241,7 @@ int ls_labels_rules(const struct ls_net *net, int dataset, struct ls_number_rule
         return ls_fail_memory(error, "the labels of layers");
     for (size_t i = 0; i < graph->op_count; i++) {
         if (!labels_describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
-            consumer.image)
+            (consumer.image && !ls_taken_may_be_odd(&consumer.taken)))
             continue;
         struct ls_number_rule *rule = &rules[(*count)++];
         const struct ls_layer *layer = labels_layer_of(graph, consumer.op);
@@ -207,6 +249,9 @@ int ls_labels_rules(const struct ls_net *net, int dataset, struct ls_number_rule
         ls_layer_place(layer, NULL, NULL, rule->place);
         rule->tensor = consumer.tensor;
         rule->taken = consumer.taken;
+        rule->block = consumer.block;
+        rule->begin = consumer.begin;
+        rule->end = consumer.end;
     }
     return 0;
 }

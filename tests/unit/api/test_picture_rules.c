@@ -500,6 +500,74 @@ static void exports_have_the_mean_picture(void **state)
     }
 }
 
+/* Two records of 1 x 4 x 4 numbers. */
+static void write_arrays(const char *name)
+{
+    char file[128 + 2 * 16 * 4] = "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': "
+                                  "False, 'shape': (2, 1, 4, 4), }";
+    const size_t used = 10 + strlen(file + 10);
+    memset(file + used, ' ', 127 - used);
+    file[127] = '\n';
+    ls_test_write(ls_test_path(name), file, sizeof file);
+}
+
+/* Training made nothing of pictures, so that an export cannot do it. */
+static void arrays_say_nothing_of_pictures(void **state)
+{
+    (void)state;
+    char problem[1000];
+    write_arrays("x.npy");
+    train("layer { name: 'in' type: 'Data' top: 'data'\n"
+          "  data_param { batch_size: 2 backend: NPY source: 'x.npy' } }");
+    write_deploy((const int64_t[]){1, 4, 4}, "");
+    static const char *const forms[] = {"train.prototxt", "deploy.prototxt"};
+    for (int f = 0; f < 2; f++) {
+        assert_int_not_equal(export_to(forms[f], "m.onnx", problem), 0);
+        assert_non_null(strstr(problem, "neither the weights nor the definition say"));
+    }
+}
+
+/* ---- Pictures that are targets --------------------------------------------------------------- */
+
+/* Whether a check finds a target that cannot be meant: a sigmoid loss takes `target`, of `numbers`
+ * numbers. */
+static void assert_target(const char *transform, const char *target, int numbers, bool odd)
+{
+    char text[3000];
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_check_options options;
+    snprintf(text, sizeof text,
+             "layer { name: 'in' type: 'Data' top: 'data' data_param { batch_size: 2\n"
+             "  backend: IMAGES source: 'same.txt' } transform_param { %s } }\n"
+             "layer { name: 'flat' type: 'Flatten' bottom: 'data' top: 'flat' }\n"
+             "layer { name: 'cut' type: 'Slice' bottom: 'data' top: 'first' top: 'rest'\n"
+             "  slice_param { slice_point: 1 } }\n"
+             "layer { name: 's' type: 'InnerProduct' bottom: 'data' top: 's'\n"
+             "  inner_product_param { num_output: %d } }\n"
+             "layer { name: 'loss' type: 'SigmoidCrossEntropyLoss' bottom: 's' bottom: '%s' }\n",
+             transform, numbers, target);
+    ls_test_write_text("target.prototxt", text);
+    lockstep_check_options_init(&options);
+    options.callbacks.event = hear;
+    warnings[0] = '\0';
+    if (lockstep_check_model("target.prototxt", &options, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    lockstep_error_free(error);
+    if ((strstr(warnings, "is outside of 0 to 1") != NULL) != odd)
+        fail_msg("%s, %s: '%s'", transform, target, warnings);
+}
+
+static void targets_are_looked_at_as_the_loss_gets_them(void **state)
+{
+    (void)state;
+    assert_target("", "data", 504, true);
+    assert_target("", "flat", 504, true);
+    assert_target("scale: 0.003922", "flat", 504, false);
+    assert_target("scale: 0.0039 mean_value: [0, 100, 0]", "flat", 504, true);
+    assert_target("scale: 0.0039 mean_value: [0, 100, 0]", "first", 168, false);
+    assert_target("scale: 0.0039 mean_value: [0, 100, 0]", "rest", 336, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -512,6 +580,8 @@ int main(void)
         cmocka_unit_test(another_data_layer_is_warned_of),
         cmocka_unit_test(orientation_marks_are_warned_of),
         cmocka_unit_test(exports_have_the_mean_picture),
+        cmocka_unit_test(arrays_say_nothing_of_pictures),
+        cmocka_unit_test(targets_are_looked_at_as_the_loss_gets_them),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }

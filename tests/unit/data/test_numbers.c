@@ -204,6 +204,39 @@ static void odd_numbers_are_named_once(void **state)
     ls_definition_free(layer);
 }
 
+/* A layer may take a part of each row only. */
+static void odd_numbers_of_other_layers_do_not_count(void **state)
+{
+    (void)state;
+    static const float targets[] = {0, 0.5F, 1, 255, 0, 0, 1, 7};
+    char fields[700], text[500];
+    struct ls_definition *layer;
+    float out[2];
+    const char *path = ls_test_path("rows.npy");
+    write_npy(path, "<f4", "(4, 2)", targets, sizeof targets);
+    snprintf(fields, sizeof fields, "top: 'x' data_param { backend: NPY source: '%s' }", path);
+    for (int column = 0; column < 2; column++) {
+        const struct ls_number_rule rule = {.layer = "loss",
+                                            .place = "net:3:1",
+                                            .taken = {.kind = LS_TAKEN_SHARES},
+                                            .block = 2,
+                                            .begin = column,
+                                            .end = column + 1};
+        int64_t record = -1;
+        struct ls_reader *reader;
+        struct ls_dataset *set = trial_fields(fields, &layer);
+        assert_int_equal(ls_dataset_look_for(set, &rule, 1, NULL), 0);
+        assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(ls_reader_fetch(reader, i, (void *[]){out}, NULL), 0);
+        assert_int_equal(ls_dataset_next_oddity(set, 4, &record, text, sizeof text), column);
+        assert_int_equal(record, column == 0 ? -1 : 1);
+        ls_reader_close(reader);
+        ls_dataset_close(set);
+        ls_definition_free(layer);
+    }
+}
+
 /* Threads that decode flush denormals, others do not: both see the same numbers. */
 static void numbers_are_the_same_in_every_thread(void **state)
 {
@@ -336,6 +369,7 @@ int main(void)
         cmocka_unit_test(numbers_are_never_rounded),
         cmocka_unit_test(infinities_can_be_refused),
         cmocka_unit_test(odd_numbers_are_named_once),
+        cmocka_unit_test(odd_numbers_of_other_layers_do_not_count),
         cmocka_unit_test(numbers_are_the_same_in_every_thread),
         cmocka_unit_test(large_labels_are_found),
         cmocka_unit_test(numbers_without_a_top_do_not_count),
