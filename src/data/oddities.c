@@ -11,11 +11,15 @@
 
 enum { TEXT = 400 };
 
-/* A rule, and the first sample so far that breaks it. */
-struct oddity {
-    struct ls_number_rule rule;
+/* The first sample so far that breaks a rule. */
+struct finding {
     int64_t ordinal, record; /* ordinal -1: none does */
     char text[TEXT];
+};
+
+struct oddity {
+    struct ls_number_rule rule;
+    struct finding first;
     _Atomic bool told;
 };
 
@@ -43,7 +47,7 @@ int ls_dataset_look_for(struct ls_dataset *dataset, const struct ls_number_rule 
     for (size_t i = 0; i < count; i++)
         if (ls_taken_may_be_odd(&rules[i].taken)) {
             made->items[made->count].rule = rules[i];
-            made->items[made->count++].ordinal = -1;
+            made->items[made->count++].first.ordinal = -1;
         }
     return 0;
 }
@@ -60,11 +64,12 @@ void ls_oddities_free(struct ls_oddities *oddities)
 static void note(struct ls_oddities *oddities, struct oddity *oddity, int64_t ordinal,
                  int64_t index, const char *text)
 {
+    struct finding *first = &oddity->first;
     pthread_mutex_lock(&oddities->lock);
-    if (oddity->ordinal < 0 || ordinal < oddity->ordinal) {
-        oddity->ordinal = ordinal;
-        oddity->record = index;
-        snprintf(oddity->text, sizeof oddity->text, "%s", text);
+    if (first->ordinal < 0 || ordinal < first->ordinal) {
+        first->ordinal = ordinal;
+        first->record = index;
+        snprintf(first->text, sizeof first->text, "%s", text);
     }
     pthread_mutex_unlock(&oddities->lock);
 }
@@ -92,15 +97,40 @@ bool ls_dataset_next_oddity(const struct ls_dataset *dataset, int64_t end, int64
     for (size_t i = 0; oddities != NULL && i < oddities->count; i++) {
         struct oddity *oddity = &oddities->items[i];
         pthread_mutex_lock(&oddities->lock);
-        const bool found = !oddity->told && oddity->ordinal >= 0 && oddity->ordinal < end;
+        const bool found =
+            !oddity->told && oddity->first.ordinal >= 0 && oddity->first.ordinal < end;
         if (found) {
             oddity->told = true;
-            *record = oddity->record;
-            snprintf(text, size, "its %s (%s)", oddity->text, oddity->rule.place);
+            *record = oddity->first.record;
+            snprintf(text, size, "its %s (%s)", oddity->first.text, oddity->rule.place);
         }
         pthread_mutex_unlock(&oddities->lock);
         if (found)
             return true;
     }
     return false;
+}
+
+size_t ls_dataset_oddity_bytes(const struct ls_dataset *dataset)
+{
+    return dataset->oddities != NULL ? dataset->oddities->count * sizeof(struct finding) : 0;
+}
+
+void ls_dataset_put_oddities(const struct ls_dataset *dataset, void *found)
+{
+    struct ls_oddities *oddities = dataset->oddities;
+    struct finding *to = found;
+    pthread_mutex_lock(&oddities->lock);
+    for (size_t i = 0; i < oddities->count; i++)
+        to[i] = oddities->items[i].first;
+    pthread_mutex_unlock(&oddities->lock);
+}
+
+void ls_dataset_take_oddities(const struct ls_dataset *dataset, const void *found)
+{
+    const struct finding *from = found;
+    for (size_t i = 0; i < dataset->oddities->count; i++)
+        if (from[i].ordinal >= 0)
+            note(dataset->oddities, &dataset->oddities->items[i], from[i].ordinal, from[i].record,
+                 from[i].text);
 }

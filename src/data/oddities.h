@@ -16,6 +16,12 @@ int ls_dataset_look_for(struct ls_dataset *dataset, const struct ls_number_rule 
 bool ls_dataset_next_oddity(const struct ls_dataset *dataset, int64_t end, int64_t *record,
                             char *text, size_t size);
 
+/* What ranks have found that each read a part of the samples: bytes of it, the same on all (0:
+ * nothing is looked for); writes what this rank has found; and adds what another one has. */
+size_t ls_dataset_oddity_bytes(const struct ls_dataset *dataset);
+void ls_dataset_put_oddities(const struct ls_dataset *dataset, void *found);
+void ls_dataset_take_oddities(const struct ls_dataset *dataset, const void *found);
+
 /* ---- For the files of data sets ---- */
 
 struct ls_oddities;

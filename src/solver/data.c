@@ -345,6 +345,9 @@ int ls_data_settle(struct ls_trainer *trainer, struct ls_error *error)
 {
     if (trainer->data.cross_check == NULL) /* on all ranks */
         return 0;
+    LS_TRY(ls_trainer_share_odd(trainer, trainer->train, error));
+    for (int d = 0; d < trainer->train->dataset_count; d++)
+        ls_trainer_report_odd(trainer, trainer->train, d, trainer->data.read[d].end);
     return ls_comm_agree(trainer->comm, ls_cross_check_finish(trainer->data.cross_check, error),
                          error);
 }
@@ -352,6 +355,8 @@ int ls_data_settle(struct ls_trainer *trainer, struct ls_error *error)
 int ls_data_note_test(struct ls_trainer *trainer, struct ls_test *test, struct ls_error *error)
 {
     ls_trainer_report_skipped(trainer);
+    if (!test->tested)
+        LS_TRY(ls_trainer_share_odd(trainer, test->net, error));
     for (int d = 0; d < test->net->dataset_count; d++) {
         ls_trainer_report_odd(trainer, test->net, d, INT64_MAX);
         const struct ls_digest *now = ls_read_tested(test->pass, d);

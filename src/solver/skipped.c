@@ -4,10 +4,12 @@
 
 #include <inttypes.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "data/bad_records.h"
 #include "data/oddities.h"
 #include "solver/events.h"
+#include "transport/comm.h"
 
 void ls_net_tell_skipped(const struct ls_net *net, void (*say)(void *user, const char *sentence),
                          void *user)
@@ -65,6 +67,31 @@ void ls_trainer_report_odd(struct ls_trainer *trainer, const struct ls_net *net,
                            int64_t end)
 {
     ls_net_tell_odd(net, dataset, end, warn, trainer);
+}
+
+static int share_odd(struct ls_comm *comm, const struct ls_dataset *dataset, struct ls_error *error)
+{
+    const size_t bytes = dataset != NULL ? ls_dataset_oddity_bytes(dataset) : 0;
+    if (bytes == 0)
+        return 0;
+    unsigned char *found = ls_alloc((size_t)comm->size + 1, bytes);
+    if (found == NULL)
+        return ls_fail_memory(error, "what ranks have found");
+    unsigned char *mine = found + (size_t)comm->size * bytes;
+    ls_dataset_put_oddities(dataset, mine);
+    int status = ls_comm_all_gather(comm, mine, bytes, found, error);
+    for (int rank = 0; rank < comm->size && status == 0; rank++)
+        ls_dataset_take_oddities(dataset, found + (size_t)rank * bytes);
+    ls_free(found);
+    return status;
+}
+
+int ls_trainer_share_odd(struct ls_trainer *trainer, const struct ls_net *net,
+                         struct ls_error *error)
+{
+    for (int d = 0; d < net->dataset_count && trainer->comm->size > 1; d++)
+        LS_TRY(share_odd(trainer->comm, net->datasets[d], error));
+    return 0;
 }
 
 void ls_trainer_count_skipped(struct ls_trainer *trainer)

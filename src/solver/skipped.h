@@ -18,6 +18,9 @@ void ls_net_tell_odd(const struct ls_net *net, int dataset, int64_t end,
 /* The same as warnings of a trainer. */
 void ls_trainer_report_odd(struct ls_trainer *trainer, const struct ls_net *net, int dataset,
                            int64_t end);
+/* All ranks: what each has found of that kind becomes known to all. */
+int ls_trainer_share_odd(struct ls_trainer *trainer, const struct ls_net *net,
+                         struct ls_error *error);
 /* Skipped records of all nets of a trainer, as warnings. */
 void ls_trainer_report_skipped(struct ls_trainer *trainer);
 /* At the end: how many samples others have stood in for. */

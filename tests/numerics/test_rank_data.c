@@ -1,11 +1,13 @@
 /* Ranks with different data. Any record that differs is found before an update with it is in a
- * snapshot. Data that one rank cannot read end the job on all ranks, with a snapshot.
+ * snapshot. Data that one rank cannot read end the job on all ranks, with a snapshot. What any rank
+ * finds odd in its part of the data is said.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <unistd.h>
 
 #include "numerics/rank_nets.h"
 #include "solver/loop.h"
+#include "support/npy_files.h"
 
 enum { RECORDS = 900, SIDE = 12 };
 
@@ -135,12 +137,71 @@ static void a_file_cut_off_on_one_rank_ends_the_job_with_a_snapshot(void **state
     }
 }
 
+static void collect_warning(void *user, const struct lockstep_event *event)
+{
+    char *said = user;
+    if (event->kind == LOCKSTEP_EVENT_WARNING && strstr(event->text, "outside of 0 to 1") != NULL)
+        strncat(said, event->text, 1023 - strlen(said));
+}
+
+static int run_warned(struct rank *rank, struct ls_trainer *trainer)
+{
+    char said[1024] = "";
+    trainer->callbacks = (struct lockstep_callbacks){.user = said, .event = collect_warning};
+    rank->status = ls_trainer_run(trainer, -1, rank->error);
+    put(rank, said, sizeof said);
+    return rank->status;
+}
+
+/* Record 6 of each batch of 7 is the last rank's. */
+static void odd_numbers_are_named_whichever_rank_reads_them(void **state)
+{
+    (void)state;
+    static const char data[] = "layer { name: 'd' type: 'Data' top: 't' top: 'x' include { phase: "
+                               "%s } data_param { backend: NPY source: '%s' source: '%s' "
+                               "batch_size: 7 } }";
+    float x[14 * 4], t[14 * 4];
+    for (int i = 0; i < 14 * 4; i++)
+        t[i] = x[i] = 0.01F * (float)i;
+    t[6 * 4 + 1] = 1.5F;
+    write_npy(ls_test_path("t.npy"), "<f4", "(14, 4)", t, sizeof t);
+    write_npy(ls_test_path("x.npy"), "<f4", "(14, 4)", x, sizeof x);
+    char train[800], test[800];
+    snprintf(train, sizeof train, data, "TRAIN", ls_test_path("t.npy"), ls_test_path("x.npy"));
+    snprintf(test, sizeof test, data, "TEST", ls_test_path("t.npy"), ls_test_path("x.npy"));
+    struct lockstep_solver *solver = load_solver(
+        "base_lr: 0.01 lr_policy: 'fixed' max_iter: 2 test_interval: 2\n"
+        "net_param { %s %s layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' "
+        "inner_product_param { num_output: 4 } } layer { name: 'loss' "
+        "type: 'SigmoidCrossEntropyLoss' bottom: 'y' bottom: 't' top: 'loss' } }",
+        train, test);
+    char *prefix = own_path("odd");
+    for (int count = 1; count < 4; count++) {
+        struct job job = {.solver = solver,
+                          .ranks = count,
+                          .workers = {1, 1, 1},
+                          .act = run_warned,
+                          .prefix = {prefix, prefix, prefix}};
+        struct rank ranks[RANKS_MAX];
+        run_job(&job, ranks);
+        const char *said = (const char *)ranks[0].bytes.data;
+        assert_int_equal(ranks[0].status, 0);
+        assert_non_null(strstr(said, "train net, "));
+        assert_non_null(strstr(said, "test net, "));
+        assert_non_null(strstr(strstr(said, "record 6: ") + 1, "record 6: its target 1.5"));
+        free_ranks(&job, ranks);
+    }
+    free(prefix);
+    lockstep_solver_free(solver);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_that_differs_between_ranks_is_found),
         cmocka_unit_test(data_at_another_path_are_the_same_data),
         cmocka_unit_test(a_file_cut_off_on_one_rank_ends_the_job_with_a_snapshot),
+        cmocka_unit_test(odd_numbers_are_named_whichever_rank_reads_them),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
