@@ -80,7 +80,7 @@ for _ in $(seq 3000); do echo p/1.png; done >long
 "${predict[@]}" --workers 1 --list long --output-file all.csv >log 2>&1 &
 pid=$!
 # Until it is whole the file has no name, or one with a dot in front.
-while [ -d /proc/$pid ] && ! ls -l /proc/$pid/fd .all.csv.* 2>/dev/null | grep -qE '/#[0-9]+ .deleted|[.]tmp'; do sleep 0.01; done
+while [ -d /proc/$pid ] && ! ls -l /proc/$pid/fd .all.csv.* 2>/dev/null | grep -qE '/#[0-9]+ .deleted|[.]all[.]csv[.]'; do sleep 0.01; done
 kill -TERM $pid
 wait $pid
 status=$?
