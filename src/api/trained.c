@@ -8,6 +8,7 @@
 #include "api/trained.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,7 +61,9 @@ static void read_lines(const char *note, int number, struct ls_trained *trained)
          line = strchr(line, '\n') != NULL ? strchr(line, '\n') + 1 : NULL) {
         if (strncmp(line, prefix, (size_t)length) != 0)
             continue;
-        const char *what = line + length;
+        char what[96]; /* sscanf looks at all of its text first */
+        snprintf(what, sizeof what, "%.*s", (int)(sizeof what - 1), line + length);
+        what[strcspn(what, "\n")] = '\0';
         if (sscanf(what, "kind %31[A-Z0-9_]", kind) == 1)
             trained->source = ls_source_type_named(kind);
         else if (strncmp(what, "shape ", 6) == 0 && trained->record[0] == 0 &&
@@ -102,14 +105,22 @@ static int take_mean(const struct ls_archive *archive, struct ls_trained *traine
     char name[48];
     snprintf(name, sizeof name, LS_PREFIX_MEAN "%d", number_of(trained));
     const struct ls_tensor *tensor = ls_archive_find(archive, name);
-    if (tensor == NULL || tensor->type != LS_F32 || tensor->shape.rank != 3 ||
-        !ls_record_shape_valid(tensor->shape.dim))
+    if (tensor == NULL)
         return 0;
+    if (tensor->type != LS_F32 || tensor->shape.rank != 3 ||
+        !ls_record_shape_valid(tensor->shape.dim))
+        return ls_fail(error, LOCKSTEP_WEIGHTS, archive->path, NULL, "tensor '%s' is no picture",
+                       name);
     memcpy(trained->mean_shape, tensor->shape.dim, sizeof trained->mean_shape);
-    trained->mean = ls_alloc((size_t)ls_record_size(trained->mean_shape), sizeof *trained->mean);
+    const size_t size = (size_t)ls_record_size(trained->mean_shape);
+    trained->mean = ls_alloc(size, sizeof *trained->mean);
     if (trained->mean == NULL)
         return ls_fail_memory(error, "a mean picture");
     ls_tensor_copy(tensor, trained->mean);
+    for (size_t i = 0; i < size; i++)
+        if (!isfinite(trained->mean[i]))
+            return ls_fail(error, LOCKSTEP_WEIGHTS, archive->path, NULL,
+                           "number %zu of tensor '%s' is not finite", i, name);
     trained->has_mean = true;
     return 0;
 }

@@ -101,11 +101,11 @@ static int open_there(const struct opening *o, int seen, const struct stat *info
         return fail(o);
     if (S_ISDIR(info->st_mode))
         return refuse(o, "is a folder");
+    if (is_laid_in_shared(o->path, info->st_uid)) /* a pipe, too, which would wait for a reader */
+        return refuse(o, "is a file of another user");
     if (S_ISREG(info->st_mode)) {
         if (info->st_nlink > 1)
             return refuse(o, "the file has other names, too (hard links)");
-        if (is_laid_in_shared(o->path, info->st_uid))
-            return refuse(o, "is a file of another user");
         flags |= O_RDWR | (o->how == LS_OUTPUT_APPEND ? O_APPEND : 0) |
                  (o->how == LS_OUTPUT_ANEW ? O_TRUNC : 0);
     } else {

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "solver/events.h"
 #include "transport/comm.h"
 #include "transport/status_file.h"
 
@@ -21,11 +22,12 @@ int ls_heartbeat_place(struct ls_trainer *trainer, const char *status_file, stru
 }
 
 /* What cannot be written is no reason to end. */
-static void write_status(struct ls_trainer *trainer, bool running, int code, const char *message)
+static int write_status(struct ls_trainer *trainer, bool running, int code, const char *message,
+                        struct ls_error *error)
 {
     char host[256] = "";
     if (trainer->status_file == NULL)
-        return;
+        return 0;
     gethostname(host, sizeof host - 1);
     const struct ls_job_state state = {.running = running,
                                        .code = code,
@@ -34,19 +36,25 @@ static void write_status(struct ls_trainer *trainer, bool running, int code, con
                                        .host = host,
                                        .message = message,
                                        .warning = trainer->last_warning};
-    (void)ls_status_file_write(trainer->status_file, &state, NULL);
     trainer->beaten = ls_clock();
+    return ls_status_file_write(trainer->status_file, &state, error);
 }
 
 void ls_heartbeat_begin(struct ls_trainer *trainer)
 {
-    write_status(trainer, true, 0, NULL);
+    struct ls_error error = {0};
+    char reason[1024];
+    if (write_status(trainer, true, 0, NULL, &error) == 0)
+        return;
+    ls_error_format(&error, reason, sizeof reason);
+    ls_events_say(trainer, LOCKSTEP_EVENT_WARNING, "nothing will say how the training stands: %s",
+                  reason);
 }
 
 void ls_heartbeat_beat(struct ls_trainer *trainer)
 {
     if (trainer->status_file != NULL && ls_clock() - trainer->beaten >= LS_STATUS_INTERVAL)
-        write_status(trainer, true, 0, NULL);
+        (void)write_status(trainer, true, 0, NULL, NULL);
 }
 
 void ls_heartbeat_end(struct ls_trainer *trainer, int status, const struct ls_error *error)
@@ -54,5 +62,5 @@ void ls_heartbeat_end(struct ls_trainer *trainer, int status, const struct ls_er
     char text[2048] = "";
     if (status != 0 && status != LOCKSTEP_STOPPED && error != NULL)
         ls_error_format(error, text, sizeof text);
-    write_status(trainer, false, status, text);
+    (void)write_status(trainer, false, status, text, NULL);
 }

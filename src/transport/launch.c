@@ -33,14 +33,14 @@ static const char install_hint[] =
     "install an MPI library's files for developers (on Debian libopenmpi-dev or libmpich-dev), and "
     "build Lockstep again; LOCKSTEP_MPI=none trains alone";
 
-/* A number of the environment; 0 where it is not there or none. */
+/* A number of the environment, which one can be added to; 0 where it is not there or none. */
 static int launch_number(const char *name)
 {
     const char *text = getenv(name);
     char *end;
     long value = text != NULL ? strtol(text, &end, 10) : 0;
-    return text != NULL && end != text && *end == '\0' && value > 0 && value <= INT_MAX ? (int)value
-                                                                                        : 0;
+    return text != NULL && end != text && *end == '\0' && value > 0 && value < INT_MAX ? (int)value
+                                                                                       : 0;
 }
 
 /* How many tasks srun has started this process as one of; 0: it has not. A batch script and the

@@ -365,6 +365,8 @@ static void clear_launchers(void)
                                         "SLURM_PROCID",
                                         "SLURM_NTASKS",
                                         "MPI_LOCALNRANKS",
+                                        "HOROVOD_SIZE",
+                                        "HOROVOD_RANK",
                                         "WORLD_SIZE",
                                         "RANK",
                                         "LOCAL_RANK",
@@ -414,6 +416,7 @@ static void one_of_several_that_finds_no_other_is_refused(void **state)
         "SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 WORLD_SIZE=8 RANK=7",
         "LOCKSTEP_MPI=missing SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2",
         "LOCKSTEP_MPI=missing SLURM_STEP_ID=3 SLURM_PROCID=1 SLURM_NTASKS=2",
+        "HOROVOD_SIZE=2 HOROVOD_RANK=2147483647",
         "PMI_SIZE=2 PMI_RANK=1 PMI_FD=nine",
         "PMI_SIZE=2 PMI_RANK=1 PMI_FD=987654",
     };

@@ -4,6 +4,7 @@
  * The blob that is predicted is the net's input itself.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,13 +292,40 @@ static void what_does_not_fit_is_named(void **state)
     assert_refused((const int64_t[]){3, 6, 6}, "context_pad cuts windows out", "--resize");
 }
 
+/* Writes the snapshot again with another mean picture, or without one (NULL). */
+static void replace_mean(const float *mean, enum ls_dtype type, int rank)
+{
+    struct ls_archive whole, other = {0};
+    const struct ls_shape shape = {.rank = rank, .dim = {3, 12, 14}};
+    assert_int_equal(ls_archive_read("w.safetensors", LS_ARCHIVE_CHECK, &whole, NULL), 0);
+    for (size_t i = 0; i < whole.tensor_count; i++) {
+        struct ls_tensor tensor = whole.tensors[i];
+        const bool is_mean = strncmp(tensor.name, "state.mean.", 11) == 0;
+        if (is_mean && mean != NULL) {
+            tensor.type = type;
+            tensor.shape = shape;
+            tensor.data = mean;
+        }
+        if (!is_mean || mean != NULL)
+            assert_int_equal(
+                ls_archive_add(&other, tensor.name, tensor.type, &tensor.shape, tensor.data, NULL),
+                0);
+    }
+    for (size_t i = 0; i < whole.note_count; i++)
+        if (strncmp(whole.notes[i].key, "lockstep.", 9) != 0)
+            assert_int_equal(
+                ls_archive_add_note(&other, whole.notes[i].key, whole.notes[i].value, NULL), 0);
+    assert_int_equal(ls_archive_write(&other, "w.safetensors", NULL), 0);
+    ls_archive_free(&other);
+    ls_archive_free(&whole);
+}
+
 /* A snapshot of an older version names a mean picture, and does not have it. */
 static void a_mean_picture_that_is_not_there_is_asked_for(void **state)
 {
     (void)state;
     static float a[NUMBERS_MAX], b[NUMBERS_MAX];
     char problem[1000];
-    struct ls_archive whole, less = {0};
     struct lockstep_model_options options;
     train(IMAGES("", "mean_file: 'mean.binaryproto' crop_size: 9"));
     write_deploy((const int64_t[]){3, 9, 9}, "");
@@ -305,20 +333,7 @@ static void a_mean_picture_that_is_not_there_is_asked_for(void **state)
     assert_int_equal(predict(model, "c.png", a, problem), 0);
     lockstep_model_free(model);
 
-    assert_int_equal(ls_archive_read("w.safetensors", LS_ARCHIVE_CHECK, &whole, NULL), 0);
-    for (size_t i = 0; i < whole.tensor_count; i++)
-        if (strncmp(whole.tensors[i].name, "state.mean.", 11) != 0)
-            assert_int_equal(ls_archive_add(&less, whole.tensors[i].name, whole.tensors[i].type,
-                                            &whole.tensors[i].shape, whole.tensors[i].data, NULL),
-                             0);
-    assert_int_equal(less.tensor_count + 1, whole.tensor_count);
-    for (size_t i = 0; i < whole.note_count; i++)
-        if (strncmp(whole.notes[i].key, "lockstep.", 9) != 0)
-            assert_int_equal(
-                ls_archive_add_note(&less, whole.notes[i].key, whole.notes[i].value, NULL), 0);
-    assert_int_equal(ls_archive_write(&less, "w.safetensors", NULL), 0);
-    ls_archive_free(&less);
-    ls_archive_free(&whole);
+    replace_mean(NULL, LS_F32, 0);
     assert_refused((const int64_t[]){3, 9, 9}, "mean picture", "--mean FILE");
 
     lockstep_model_options_init(&options);
@@ -329,6 +344,35 @@ static void a_mean_picture_that_is_not_there_is_asked_for(void **state)
         fail_msg("%s", problem);
     assert_memory_equal(a, b, lockstep_model_output_size(model) * sizeof *a);
     lockstep_model_free(model);
+}
+
+static void assert_weights_refused(const char *words)
+{
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_model_options options;
+    struct lockstep_model *model = NULL;
+    lockstep_model_options_init(&options);
+    assert_int_equal(
+        lockstep_model_load("deploy.prototxt", "w.safetensors", &options, &model, error),
+        LOCKSTEP_WEIGHTS);
+    if (strstr(lockstep_error_text(error), words) == NULL)
+        fail_msg("'%s' does not say '%s'", lockstep_error_text(error), words);
+    lockstep_error_free(error);
+}
+
+static void a_mean_picture_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    static float mean[3 * 12 * 14];
+    train(IMAGES("", "mean_file: 'mean.binaryproto' crop_size: 9"));
+    write_deploy((const int64_t[]){3, 9, 9}, "");
+    replace_mean(mean, LS_I32, 3);
+    assert_weights_refused("'state.mean.1' is no picture");
+    replace_mean(mean, LS_F32, 2);
+    assert_weights_refused("'state.mean.1' is no picture");
+    mean[100] = NAN;
+    replace_mean(mean, LS_F32, 3);
+    assert_weights_refused("number 100 of tensor 'state.mean.1' is not finite");
 }
 
 /* Weights that say nothing of pictures. */
@@ -575,6 +619,7 @@ int main(void)
         cmocka_unit_test(pictures_are_resized_as_samples_are),
         cmocka_unit_test(what_does_not_fit_is_named),
         cmocka_unit_test(a_mean_picture_that_is_not_there_is_asked_for),
+        cmocka_unit_test(a_mean_picture_that_is_none_is_refused),
         cmocka_unit_test(what_is_not_known_is_a_warning),
         cmocka_unit_test(an_input_layer_transforms),
         cmocka_unit_test(another_data_layer_is_warned_of),

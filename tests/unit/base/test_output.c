@@ -159,6 +159,10 @@ static void files_of_others_are_refused_in_a_folder_like_tmp(void **state)
     assert_int_equal(chmod(folder, 01777), 0);
     assert_refused(path, LS_OUTPUT_APPEND, 1, "is a file of another user");
     assert_holds(path, "theirs");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0666), 0); /* to write to it would wait for a reader */
+    assert_int_equal(chown(path, ANOTHER, ANOTHER), 0);
+    assert_refused(path, LS_OUTPUT_APPEND, 1, "is a file of another user");
     free(folder);
     free(path);
 }
