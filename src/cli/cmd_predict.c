@@ -120,12 +120,18 @@ static int refuse_maps(const struct lockstep_model *model)
 {
     size_t size = lockstep_model_output_size(model);
     size_t positions = lockstep_model_output_positions(model);
-    return ls_cli_error(
-        LOCKSTEP_DEFINITION,
-        "predict names the class of a picture, but this net classifies each of %zu "
-        "positions (%zu scores per position). hint: 'lockstep test' measures such a net; "
-        "lockstep_model_predict gives a program its maps",
-        positions, size / positions);
+    const char *hint = "'lockstep test' measures such a net; lockstep_model_predict, or "
+                       "Net.predict_picture of Python, gives a program its numbers";
+    if (size == positions)
+        return ls_cli_error(LOCKSTEP_DEFINITION,
+                            "predict names the class of a picture, but this net gives %zu numbers "
+                            "that are no scores of classes, such as rows of boxes, or a map. "
+                            "hint: %s",
+                            size, hint);
+    return ls_cli_error(LOCKSTEP_DEFINITION,
+                        "predict names the class of a picture, but this net classifies each of "
+                        "%zu positions (%zu scores per position). hint: %s",
+                        positions, size / positions, hint);
 }
 
 static int predict(struct session *session, FILE *out, enum ls_cli_format format,

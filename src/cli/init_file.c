@@ -193,6 +193,11 @@ int ls_init_file_look(const char *path, const struct ls_init_hints *hints,
                                "%s is no text, and has no header that says what it is: are these "
                                "token ids (TOKENS), or bytes to train on as they are (TEXT)?",
                                path);
+    if (strcmp(shown.kind, "cifar") == 0)
+        return ls_cli_error(LOCKSTEP_DATA,
+                            "%s: is a part of CIFAR-10. hint: give the folder that has "
+                            "data_batch_1.bin and the others",
+                            path);
     if (strstr(" json net solver log tokenizer ", shown.kind) != NULL)
         return ls_init_unclear(data, "backend", "TEXT", "TOKENS",
                                "%s is %s: is it a text to train on (TEXT)?", path, shown.summary);

@@ -32,6 +32,7 @@ static const struct {
     [LS_KIND_LEVELDB] = {"leveldb", "a LevelDB database"},
     [LS_KIND_IDX] = {"idx", "numbers in the format of MNIST's files (IDX)"},
     [LS_KIND_IDX_GZIP] = {"idx-gzip", "compressed numbers in the format of MNIST's files (IDX)"},
+    [LS_KIND_CIFAR] = {"cifar", "pictures in the format of CIFAR-10's files"},
     [LS_KIND_HDF5] = {"hdf5", "arrays in HDF5"},
     [LS_KIND_NPY] = {"npy", "an array of NumPy"},
     [LS_KIND_LLMC] = {"tokens", "token ids with llm.c's header"},
@@ -246,6 +247,18 @@ static bool is_nifti(const unsigned char *bytes, size_t there)
            (memcmp(bytes + 344, "n+1", 4) == 0 || memcmp(bytes + 344, "ni1", 4) == 0);
 }
 
+/* Records of a label and a picture, without a header: known by their size and all labels. */
+static bool is_cifar(const struct ls_mapping *file)
+{
+    enum { RECORD = 1 + 3 * 32 * 32, CLASSES = 10 };
+    if (file->size == 0 || file->size % RECORD != 0)
+        return false;
+    for (size_t i = 0; i < file->size; i += RECORD)
+        if (file->data[i] >= CLASSES)
+            return false;
+    return true;
+}
+
 /* What gzip has compressed: known by its first bytes. */
 static enum ls_file_kind kind_of_gzip(const char *path)
 {
@@ -276,6 +289,8 @@ static enum ls_file_kind kind_of_bytes(const char *path, const struct ls_mapping
         return LS_KIND_IDX;
     if (is_nifti(file->data, file->size))
         return LS_KIND_NIFTI;
+    if (is_cifar(file))
+        return LS_KIND_CIFAR;
     if (begins(file, 0, "\x1f\x8b", 2))
         return kind_of_gzip(path);
     return is_text(file) ? kind_of_text(path, file) : kind_of_message(file);

@@ -19,6 +19,7 @@ enum ls_file_kind {
     LS_KIND_LEVELDB,
     LS_KIND_IDX,
     LS_KIND_IDX_GZIP,
+    LS_KIND_CIFAR,
     LS_KIND_HDF5,
     LS_KIND_NPY,
     LS_KIND_LLMC, /* token ids with the header of llm.c */

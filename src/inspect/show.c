@@ -123,6 +123,8 @@ static int show_kind(const struct ls_showing *showing, struct ls_error *error)
         return ls_show_source(showing, "LMDB", error);
     case LS_KIND_LEVELDB:
         return ls_show_source(showing, "LEVELDB", error);
+    case LS_KIND_CIFAR:
+        return ls_show_source(showing, "CIFAR", error);
     case LS_KIND_IDX:
     case LS_KIND_IDX_GZIP:
         return ls_show_idx(showing, error);

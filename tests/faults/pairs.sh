@@ -102,8 +102,14 @@ train 0 'Optimization Done'
 
 # ---- Predictions: maps are no classes of pictures ------------------------------------------------------
 snapshots=(s_iter_*.safetensors)
-expect 3 'predict tells the class of a picture, but this net classifies each of [0-9]+ positions.*hint' \
+expect 3 'predict names the class of a picture, but this net classifies each of [0-9]+ positions.*hint' \
     '!1\.0000' -- "$LOCKSTEP" predict --model net.prototxt --weights "${snapshots[0]}" --samples 1
+
+segmenting | sed 's/num_output: 3/num_output: 1/; s/SoftmaxWithLoss/EuclideanLoss/' >map.prototxt
+train 0 -- --set net=map.prototxt --set base_lr=0.000001 --snapshot-prefix map
+snapshots=(map_iter_*.safetensors)
+expect 3 'this net gives 72 numbers that are no scores of classes.*hint' \
+    -- "$LOCKSTEP" predict --model map.prototxt --weights "${snapshots[0]}" --samples 1
 
 # ---- Different sizes --------------------------------------------------------------------------------
 segmenting >net.prototxt

@@ -38,6 +38,12 @@ show 5 '^lockstep: d: ' -- d
 expect 5 '"file": "a", "problem": ".*checksum' -- "$LOCKSTEP" show --json a
 
 # ---- Data -----------------------------------------------------------------------------------------
+cifar_records 3 >pictures
+show 0 "CIFAR-10" 'records: 3' 'label 2$' -- pictures
+byte 77 | poke pictures 3073 # no class: token ids look so
+show 2 'unknown kind' -- pictures
+cifar_records 3 >pictures
+expect 4 "pictures: is a part of CIFAR-10.*folder" -- "$LOCKSTEP" init pictures --yes
 idx_images 12 6 >images
 idx_labels 12 >labels
 gzip -c labels >packed
