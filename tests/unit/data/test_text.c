@@ -197,7 +197,8 @@ static void vocabularies_are_compared(void **state)
     const struct ls_class_names other = ls_dataset_class_names(set[1]);
     assert_int_equal(ls_dataset_check_names(set[0], &other, error), LOCKSTEP_DATA);
     assert_says(error, "abc.txt: its vocabulary has 3 characters, and that of");
-    assert_says(error, "abd.txt 3; number 2 is 'c' here and 'd' there. hint: text_param { vocabulary: ");
+    assert_says(error,
+                "abd.txt 3; number 2 is 'c' here and 'd' there. hint: text_param { vocabulary: ");
     ls_error_clear(error);
     const struct ls_class_names two = {(const char *const[]){"a", "b"}, 2, "x.safetensors", 0};
     assert_int_equal(ls_dataset_check_names(set[0], &two, error), LOCKSTEP_DATA);
