@@ -128,6 +128,7 @@ class Net:
         self._cut: Dict[str, _Model] = {}  # by the blob that they end with
         self._changed: Dict[str, Array] = {}  # parameters that are not the file's any more
         self._looked = False  # at numbers that may be pixels as they are: one warning will do
+        self._doubted = False  # pixels that may be divided by 255 already: the same
 
     def _make(self, blob: Optional[str]) -> ctypes.c_void_p:
         self._options.output = encode(blob)
@@ -233,6 +234,16 @@ class Net:
                 f"the net is given {what}, but was trained on pixels transformed to "
                 f"{usual[0]:g} ... {usual[1]:g}: net.transform(pixels) does that", stacklevel=4)
 
+    def _doubt(self, pixels: Any, tensor: Tensor) -> None:
+        """Warns, once, of pixels that are transformed already, as by PyTorch's ToTensor."""
+        if self._doubted or "int" in str(getattr(pixels, "dtype", "")) or self._range() is None:
+            return
+        least, most = _extremes(tensor)
+        if least < 0 or 0 < most <= 1:
+            self._doubted = True
+            warnings.warn(f"transform() takes pixels of 0 to 255, and these are {least:g} to "
+                          f"{most:g}: were they transformed before?", stacklevel=3)
+
     def transform(self, pixels: Any) -> Array:
         """What the training did with pictures: pixels of 0 to 255, [N, C, H, W] or one [C, H, W], to
         what predict() takes. Channels have the net's order (blue, green, red of what was decoded
@@ -243,6 +254,7 @@ class Net:
         given = to_tensor(pixels)
         if given.ndim not in (3, 4):
             raise ValueError(f"pictures are [N, C, H, W] or [C, H, W], not of shape {given.shape}")
+        self._doubt(pixels, given)
         shape = (ctypes.c_int64 * 3)()
         library.lockstep_model_input_shape(self._model.get(), shape)
         count = given.shape[0] if given.ndim == 4 else 1

@@ -249,6 +249,11 @@ class Pixels(Case):
         with self.assertRaises(lockstep.DataError):
             self.net.transform([[[[1.0] * 20] * 20]])
 
+    def test_pixels_that_were_transformed_before(self):
+        pixels = [[[[float(i * j % 256) for i in range(28)] for j in range(28)]]]
+        with self.assertWarnsRegex(UserWarning, "0 to 255"):
+            self.net.transform(self.net.transform(pixels))
+
     def test_pixels_as_they_are(self):
         pixels = [[[[255.0] * 28] * 28]]
         with self.assertWarnsRegex(UserWarning, "transform"):
