@@ -97,10 +97,10 @@ static void describe_pictures(FILE *out, const char *before, const struct ls_ini
         fprintf(out, "%sclass balance: %lld records of each class\n", before,
                 (long long)facts->class_records[least]);
     else
-        fprintf(out, "%sclass balance: %lld records (class %d) to %lld (class %d)\n", before,
+        fprintf(out, "%sclass balance: %lld records (label %d) to %lld (label %d)\n", before,
                 (long long)facts->class_records[least], least,
                 (long long)facts->class_records[largest], largest);
-    fprintf(out, "%sa net that always says class %d has an accuracy of %.1f %%\n", before, largest,
+    fprintf(out, "%sa net that always says label %d has an accuracy of %.1f %%\n", before, largest,
             part);
     if (facts->class_records[largest] > 3 * facts->class_records[least])
         fprintf(out,

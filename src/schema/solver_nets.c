@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "schema/net_state.h"
 #include "schema/solver_parts.h"
 #include "schema/upgrade.h"
@@ -38,12 +39,32 @@ static bool has_failed(const struct ls_solver_reading *reading, const char *path
     return false;
 }
 
+/* A file in the working directory goes before one of that name in the solver's folder, which may be
+ * the one that is meant. */
+static void tell_other_file(struct ls_solver_reading *reading, const struct source *source,
+                            const char *path)
+{
+    const char *solver = reading->out->definition->file, *slash = strrchr(solver, '/');
+    struct ls_text beside = {0};
+    if (source->file[0] == '/' || slash == NULL || strcmp(path, source->file) != 0)
+        return;
+    ls_text_add_bytes(&beside, solver, (size_t)(slash - solver) + 1);
+    ls_text_add(&beside, path);
+    if (!beside.failed && ls_file_exists(path) && ls_file_exists(beside.data) &&
+        !ls_same_file(path, beside.data))
+        ls_solver_warn(reading, source->field,
+                       "the net is '%s' of the working directory, not '%s', which is there, too",
+                       path, beside.data);
+    ls_text_free(&beside);
+}
+
 /* Reads and upgrades a file; a failure is remembered, so that it is reported once. *damage is that
  * of reading what could be read all the same. */
 static int read_new_file(struct ls_solver_reading *reading, const struct source *source,
                          const char *path, struct ls_definition **out, int *damage)
 {
     struct ls_solver_definition *solver = reading->out;
+    tell_other_file(reading, source, path);
     int status = ls_file_exists(path)
                      ? ls_definition_read_partly(path, &lockstep__net_parameter__descriptor,
                                                  LOCKSTEP_DEFINITION, out, reading->error)

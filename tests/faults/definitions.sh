@@ -179,4 +179,15 @@ bad 's/name: "conv"/name: "\\377"/' 'net.prototxt: layer .*: its name is not UTF
 small_net >net.prototxt
 train 7 'training needs at least .* no smaller micro_batch would fit' -- --memory 100KiB
 [ -z "$(ls ./*.safetensors 2>/dev/null)" ] || fail "something was written: $(ls)"
+
+# Two nets of one name: which one is meant is said.
+small_solver >solver.prototxt
+mkdir other
+cp solver.prototxt other
+ln net.prototxt other/net.prototxt
+expect 0 '!working directory' -- "$LOCKSTEP" plan --solver other/solver.prototxt
+sed 's/num_output: 4/num_output: 5/' net.prototxt >other/new
+mv other/new other/net.prototxt
+expect 0 "warning: other/solver.prototxt:[0-9]+:[0-9]+: the net is 'net.prototxt' of the working directory, not \
+'other/net.prototxt'" -- "$LOCKSTEP" plan --solver other/solver.prototxt
 finish
