@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/names.h"
 #include "base/text.h"
 #include "inspect/show_inner.h"
 #include "schema/definition.h"
@@ -45,22 +47,27 @@ static void describe_layer(const Lockstep__LayerParameter *layer, struct ls_text
 static void show_types(const struct ls_showing *showing, const Lockstep__NetParameter *net)
 {
     struct ls_text types = {0};
-    for (size_t i = 0; i < net->n_layer; i++) {
-        const char *type = net->layer[i]->type != NULL ? net->layer[i]->type : "?";
-        size_t count = 0, before = 0;
-        for (size_t k = 0; k < net->n_layer; k++) {
-            const char *other = net->layer[k]->type != NULL ? net->layer[k]->type : "?";
-            bool same = strcmp(type, other) == 0;
-            count += same;
-            before += same && k < i;
+    struct ls_names known = {0}; /* each type: its place in the two lists */
+    const char **type = ls_alloc(net->n_layer + 1, sizeof *type);
+    size_t *count = ls_alloc(net->n_layer + 1, sizeof *count), kinds = 0;
+    for (size_t i = 0; i < net->n_layer && type != NULL && count != NULL; i++) {
+        const char *name = net->layer[i]->type != NULL ? net->layer[i]->type : "?";
+        size_t k = kinds;
+        if (!ls_names_find(&known, name, &k)) {
+            (void)ls_names_set(&known, name, kinds);
+            type[kinds++] = name;
         }
-        if (before == 0)
-            ls_text_format(&types, "%s%zu %s", types.length > 0 ? ", " : "", count, type);
+        count[k]++;
     }
+    for (size_t k = 0; k < kinds; k++)
+        ls_text_format(&types, "%s%zu %s", k > 0 ? ", " : "", count[k], type[k]);
     ls_show_fact(showing, "layers", "%zu", net->n_layer);
     if (types.data != NULL)
         ls_show_text(showing, "types", types.data);
     ls_text_free(&types);
+    ls_names_free(&known);
+    ls_free(type);
+    ls_free(count);
 }
 
 int ls_show_net(const struct ls_showing *showing, struct ls_error *error)
