@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "schema/fields.h"
 #include "schema/solver_parts.h"
 
@@ -127,6 +128,24 @@ static int check_blobs(struct ls_solver_reading *reading, const struct ls_defini
                    layer->name != NULL ? layer->name : "");
 }
 
+/* Data of the working directory, where those beside the definition may be meant. */
+static void check_sources(struct ls_solver_reading *reading, const struct ls_definition *definition,
+                          const Lockstep__LayerParameter *layer)
+{
+    const Lockstep__DataParameter *param = layer->data_param;
+    for (size_t i = 0; param != NULL && i < param->n_source; i++) {
+        char *other = ls_solver_passed_over(param->source[i], definition->file);
+        if (other == NULL)
+            continue;
+        ls_solver_warn_at(reading, definition, param, "source",
+                          "layer '%.100s': its data are '%s' of the working directory, not '%s', "
+                          "which is there, too",
+                          layer->name != NULL ? layer->name : "", param->source[i], other);
+        ls_free(other);
+        break;
+    }
+}
+
 int ls_solver_check_nets(struct ls_solver_reading *reading)
 {
     const struct ls_solver_definition *out = reading->out;
@@ -142,6 +161,7 @@ int ls_solver_check_nets(struct ls_solver_reading *reading)
             const Lockstep__LayerParameter *layer = net->net->layer[k];
             int found = check_blobs(reading, net->definition, layer);
             status = status != 0 ? status : found;
+            check_sources(reading, net->definition, layer);
             check_fillers(&vain,
                           (struct vain){.definition = net->definition, .layer = layer, .net = i},
                           &layer->base);

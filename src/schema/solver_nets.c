@@ -39,23 +39,18 @@ static bool has_failed(const struct ls_solver_reading *reading, const char *path
     return false;
 }
 
-/* A file in the working directory goes before one of that name in the solver's folder, which may be
- * the one that is meant. */
-static void tell_other_file(struct ls_solver_reading *reading, const struct source *source,
-                            const char *path)
+char *ls_solver_passed_over(const char *path, const char *definition)
 {
-    const char *solver = reading->out->definition->file, *slash = strrchr(solver, '/');
+    const char *slash = definition != NULL ? strrchr(definition, '/') : NULL;
     struct ls_text beside = {0};
-    if (source->file[0] == '/' || slash == NULL || strcmp(path, source->file) != 0)
-        return;
-    ls_text_add_bytes(&beside, solver, (size_t)(slash - solver) + 1);
+    if (path[0] == '/' || slash == NULL || !ls_file_exists(path))
+        return NULL;
+    ls_text_add_bytes(&beside, definition, (size_t)(slash - definition) + 1);
     ls_text_add(&beside, path);
-    if (!beside.failed && ls_file_exists(path) && ls_file_exists(beside.data) &&
-        !ls_same_file(path, beside.data))
-        ls_solver_warn(reading, source->field,
-                       "the net is '%s' of the working directory, not '%s', which is there, too",
-                       path, beside.data);
+    if (!beside.failed && ls_file_exists(beside.data) && !ls_same_file(path, beside.data))
+        return beside.data;
     ls_text_free(&beside);
+    return NULL;
 }
 
 /* Reads and upgrades a file; a failure is remembered, so that it is reported once. *damage is that
@@ -64,7 +59,12 @@ static int read_new_file(struct ls_solver_reading *reading, const struct source 
                          const char *path, struct ls_definition **out, int *damage)
 {
     struct ls_solver_definition *solver = reading->out;
-    tell_other_file(reading, source, path);
+    char *other = ls_solver_passed_over(source->file, solver->definition->file);
+    if (other != NULL)
+        ls_solver_warn(reading, source->field,
+                       "the net is '%s' of the working directory, not '%s', which is there, too",
+                       path, other);
+    ls_free(other);
     int status = ls_file_exists(path)
                      ? ls_definition_read_partly(path, &lockstep__net_parameter__descriptor,
                                                  LOCKSTEP_DEFINITION, out, reading->error)

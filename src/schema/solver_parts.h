@@ -49,6 +49,10 @@ int ls_solver_check_rate(struct ls_solver_reading *reading);
 /* The part that is about fields of the nets (schema/net_check.c). */
 int ls_solver_check_nets(struct ls_solver_reading *reading);
 
+/* The file beside a definition that a path passes over, as the working directory has another one of
+ * that name, which goes first (free with ls_free); NULL: there is none. */
+char *ls_solver_passed_over(const char *path, const char *definition);
+
 /* Whether the solver says something about a field. */
 bool ls_solver_has(const struct ls_solver_reading *reading, const char *field);
 /* Reports a problem of a field, with its place; returns LOCKSTEP_DEFINITION. */

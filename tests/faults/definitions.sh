@@ -180,7 +180,7 @@ small_net >net.prototxt
 train 7 'training needs at least .* no smaller micro_batch would fit' -- --memory 100KiB
 [ -z "$(ls ./*.safetensors 2>/dev/null)" ] || fail "something was written: $(ls)"
 
-# Two nets of one name: which one is meant is said.
+# Two nets, or data, of one name: which one is meant is said.
 small_solver >solver.prototxt
 mkdir other
 cp solver.prototxt other
@@ -190,4 +190,10 @@ sed 's/num_output: 4/num_output: 5/' net.prototxt >other/new
 mv other/new other/net.prototxt
 expect 0 "warning: other/solver.prototxt:[0-9]+:[0-9]+: the net is 'net.prototxt' of the working directory, not \
 'other/net.prototxt'" -- "$LOCKSTEP" plan --solver other/solver.prototxt
+idx_images 20 12 | tee images >other/images
+idx_labels 20 >labels
+small_net "backend: IDX source: 'images' label_source: 'labels'" >other/net.prototxt
+rm net.prototxt
+expect 0 "warning: other/net.prototxt:.*layer 'd': its data are 'images' of the working directory, not 'other/images'" \
+    -- "$LOCKSTEP" plan --solver other/solver.prototxt
 finish
