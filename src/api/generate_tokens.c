@@ -42,20 +42,20 @@ static int open_tokenizer(struct lockstep_generator *generator, const char *path
                        "the net's tokens are the characters or bytes that its weights name, not "
                        "those of a tokenizer");
     LS_TRY(ls_tokenizer_open(path, &generator->tokenizer, error));
+    static const char hint[] = "give the tokenizer that made the tokens which the net was trained "
+                               "with";
+    const size_t size = ls_tokenizer_size(generator->tokenizer);
+    if (size > generator->vocabulary)
+        return ls_fail(error, LOCKSTEP_USAGE, path, hint,
+                       "the tokenizer has %zu tokens, but the net only %zu", size,
+                       generator->vocabulary);
     if (generator->trained_tokenizer != 0 &&
         generator->trained_tokenizer != ls_token_sheet_hash(generator->tokenizer))
-        return ls_fail(error, LOCKSTEP_USAGE, path,
-                       "give the tokenizer that made the tokens which the net was trained with",
+        return ls_fail(error, LOCKSTEP_USAGE, path, hint,
                        "the net was trained on the ids of another tokenizer");
     generator->encoder = ls_encoder_new(generator->tokenizer);
     if (generator->encoder == NULL)
         return ls_fail_memory(error, path);
-    const size_t size = ls_tokenizer_size(generator->tokenizer);
-    if (size > generator->vocabulary)
-        return ls_fail(error, LOCKSTEP_USAGE, path,
-                       "give the tokenizer that made the tokens which the net was trained with",
-                       "the tokenizer has %zu tokens, but the net only %zu", size,
-                       generator->vocabulary);
     generator->vocabulary = size;
     find_ends(generator);
     return 0;

@@ -198,4 +198,6 @@ refuse 2 'not both' generate tokens --tokenizer tokenizer.json --ids --prompt 1
 sed 's/"added_tokens": \[/&{ "id": 45, "content": "<x>", "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false }, /' \
     tokenizer.json >large.json
 refuse 2 'the tokenizer has 46 tokens, but the net only 40' generate tokens --tokenizer large.json --prompt ab
+sed 's/"©": 5, "¤": 6/"¤": 5, "©": 6/' tokenizer.json >swapped.json
+refuse 2 'trained on the ids of another tokenizer' generate tokens --tokenizer swapped.json --prompt ab
 echo "texts are the same with keys and values that are kept and without, for characters, bytes and tokens"
