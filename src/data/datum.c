@@ -27,14 +27,19 @@ static int take(struct ls_datum *d, const struct ls_wire_field *f, struct ls_pro
     } else if (f->number <= 7) {
         if (f->type != LS_WIRE_VARINT)
             return ls_problem_set(problem, LOCKSTEP_DATA, NULL, "a number of it has another type");
-        int64_t value = (int32_t)(uint32_t)f->value; /* int32 fields are sign extended */
-        if (f->number <= 3) {
-            d->shape[f->number - 1] = value;
-        } else if (f->number == 5) {
-            d->label = (int32_t)value;
-        } else {
+        if (f->number == 7) {
             d->encoded = f->value != 0;
+            return 0;
         }
+        int64_t value = (int32_t)(uint32_t)f->value; /* int32 fields are sign extended */
+        if (f->value > UINT32_MAX && (int64_t)f->value != value)
+            return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
+                                  f->number == 5 ? "its label has more than 32 bits"
+                                                 : "a number of it has more than 32 bits");
+        if (f->number == 5)
+            d->label = (int32_t)value;
+        else
+            d->shape[f->number - 1] = value;
     }
     return 0;
 }

@@ -146,13 +146,20 @@ static void malformed_records_are_refused(void **state)
         {{0x35, 0, 0}, 3},                         /* a float that is cut off */
         {{0x0b}, 1},                               /* groups */
         {{0x00, 0x00}, 2},                         /* field 0 */
+        {{0x28, 0x81, 0x80, 0x80, 0x80, 0x10}, 6}, /* label 2^32 + 1 */
+        {{0x28, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}, 11}, /* label 2^63 */
+        {{0x08, 0x83, 0x80, 0x80, 0x80, 0x10}, 6},                             /* channels */
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct ls_datum d;
         if (ls_datum_read(bad[i].bytes, bad[i].size, &d, NULL) != LOCKSTEP_DATA)
             fail_msg("record %zu was accepted", i);
     }
-    struct ls_datum d = {.shape = {1, 2, 2}, .data_size = 3};
+    const uint8_t negative[] = {0x28, 0xff, 0xff, 0xff, 0xff, 0x0f}; /* -1 in 32 bits */
+    struct ls_datum d;
+    assert_int_equal(ls_datum_read(negative, sizeof negative, &d, NULL), 0);
+    assert_int_equal(d.label, -1);
+    d = (struct ls_datum){.shape = {1, 2, 2}, .data_size = 3};
     assert_int_equal(ls_datum_check(&d, NULL), LOCKSTEP_DATA);
     d.data_size = 4;
     assert_int_equal(ls_datum_check(&d, NULL), 0);
