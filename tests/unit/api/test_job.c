@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/support.h"
 #include "transport/comm_job.h"
@@ -353,6 +355,36 @@ static void a_process_alone_says_how_it_stands(void **state)
     lockstep_solver_free(solver);
 }
 
+static void hear(void *user, const struct lockstep_event *event)
+{
+    if (event->kind == LOCKSTEP_EVENT_WARNING && strstr(event->text, "status.json") != NULL)
+        ++*(int *)user;
+}
+
+static void a_state_that_cannot_be_written_is_warned_of(void **state)
+{
+    (void)state;
+    int warnings = 0;
+    struct lockstep_train_options options;
+    struct lockstep_trainer *trainer;
+    char *path = strdup(ls_test_path("status.json"));
+    remove(path);
+    assert_int_equal(mkdir(path, 0777), 0);
+    lockstep_train_options_init(&options);
+    options.overwrite = 1;
+    options.status_file = "";
+    options.callbacks.event = hear;
+    options.callbacks.user = &warnings;
+    struct lockstep_solver *solver = load("alone", 60, NULL);
+    assert_int_equal(lockstep_trainer_create(solver, &options, &trainer, NULL), 0);
+    assert_int_equal(lockstep_trainer_run(trainer, 3, NULL), 0);
+    assert_int_equal(warnings, 1);
+    lockstep_trainer_free(trainer);
+    lockstep_solver_free(solver);
+    assert_int_equal(rmdir(path), 0);
+    free(path);
+}
+
 static void clear_launchers(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE",
@@ -497,6 +529,7 @@ int main(void)
         cmocka_unit_test(options_that_differ_are_found),
         cmocka_unit_test(ranks_of_other_versions_are_refused),
         cmocka_unit_test(a_process_alone_says_how_it_stands),
+        cmocka_unit_test(a_state_that_cannot_be_written_is_warned_of),
         cmocka_unit_test(one_of_several_that_finds_no_other_is_refused),
         cmocka_unit_test(one_that_was_started_alone_is_not_refused),
         cmocka_unit_test(without_a_job_a_process_is_alone),
