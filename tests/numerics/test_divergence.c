@@ -124,13 +124,13 @@ static void a_loss_that_is_not_finite_ends_the_training(void **state)
 static void a_label_that_is_no_class_ends_the_training(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"iteration 0: the loss 'loss'",
-                                        "layer 'loss'",
-                                        "samples 10 to 19",
-                                        ": label 10 is none of the 10 classes of "
-                                        "layer 'loss' in 'label', sample ",
-                                        "hint: look at what makes these numbers",
-                                        NULL};
+    static const char *const parts[] = {
+        "iteration 0: the loss 'loss'",
+        "layer 'loss'",
+        "samples 10 to 19",
+        ": label 10 is none of the 10 classes of layer 'loss' in 'label'",
+        "hint: look at what makes these numbers",
+        NULL};
     struct lockstep_solver *solver = load_solver(
         "base_lr: 0.01 lr_policy: 'fixed' max_iter: 10 micro_batch: 10\n"
         "net_param {\n"

@@ -245,9 +245,7 @@ static void names_of_classes_go_with_a_database(void **state)
 static void names_of_classes_are_the_lines_of_a_text(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"big dog\ncat\n",
-                                        "\xef\xbb\xbf"
-                                        "big dog\r\ncat\r\n",
+    static const char *const texts[] = {"big dog\ncat\n", "\357\273\277big dog\r\ncat\r\n",
                                         "big dog\ncat"};
     const char *path = ls_test_path("names.txt");
     struct ls_class_list list;
