@@ -291,6 +291,8 @@ static int next_line(struct reading *reading, bool *there, struct ls_error *erro
     while (length > 0 && strchr(" \t\r", reading->text[length - 1]) != NULL)
         length--;
     reading->text[length] = '\0';
+    if (reading->line == 1 && strncmp(reading->text, "\xEF\xBB\xBF", 3) == 0)
+        memmove(reading->text, reading->text + 3, length - 2); /* the mark of UTF-8 */
     return 0;
 }
 

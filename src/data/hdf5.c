@@ -95,8 +95,9 @@ static int add_all_names(struct ls_source *source, struct ls_error *error)
         struct ls_hdf5_shape shape;
         char path[1024];
         snprintf(path, sizeof path, "/%.1000s", names.items[i]);
-        if (ls_hdf5_kind(h->file[0].file, path) != LS_HDF5_ARRAY)
-            continue;
+        const enum ls_hdf5_kind kind = ls_hdf5_kind(h->file[0].file, path);
+        if (kind == LS_HDF5_GROUP || kind == LS_HDF5_OTHER)
+            continue; /* what cannot be followed or read is none of them: it is named */
         status = ls_hdf5_shape(h->file[0].file, path, &shape, error);
         if (status == 0 && shape.rank > 0)
             status = add_name(source, names.items[i], error);

@@ -151,8 +151,9 @@ static void lists_have_paths_and_labels(void **state)
     struct lockstep_model *model = load(2);
     struct told told = {.count = 0};
     ls_test_write_text(ls_test_path("no picture 7"), "nothing");
-    ls_test_write_text(ls_test_path("list.txt"), "one.png 3\r\n\n  \ntwo.png\t-1\nno picture 7\n"
-                                                 "far off.png 99999999999\nlast.png");
+    ls_test_write_text(ls_test_path("list.txt"),
+                       "\xEF\xBB\xBFone.png 3\r\n\n  \ntwo.png\t-1\nno picture 7\n"
+                       "far off.png 99999999999\nlast.png");
     assert_int_equal(lockstep_inputs_add_list(inputs, ls_test_path("list.txt"), error), 0);
     assert_int_equal(lockstep_inputs_count(inputs), 5);
     assert_int_equal(lockstep_model_predict_each(model, inputs, take, &told, error), 0);

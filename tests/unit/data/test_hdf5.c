@@ -178,6 +178,11 @@ static void files_that_do_not_fit_are_refused(void **state)
     must_fail("empty.txt", "", "lists no files");
     ls_test_write(ls_test_path("zeros.txt"), "set\0x", 5);
     must_fail("zeros.txt", "", "is neither an HDF5 file nor a list");
+    file = new_file("leads.h5"); /* a link that leads nowhere is no reason to take the others */
+    add_array(file, "label", PLAIN, 0, 4, true);
+    H5Lcreate_soft("/nothing", file, "data", H5P_DEFAULT, H5P_DEFAULT);
+    H5Fclose(file);
+    must_fail("leads.h5", "", "'/data' is a link to another file or to nothing");
     file = new_file("bare.h5");
     H5Fclose(file);
     must_fail("bare.h5", "", "has no arrays of numbers");
