@@ -369,9 +369,10 @@ const struct ls_cli_command ls_cli_command_show = {
     .name = "show",
     .summary = "what is in a file: snapshots, weights, databases, logs, definitions",
     .usage = "[OPTIONS] FILE...",
-    .notes = "Files are known by their content: snapshots and other safetensors, caffemodels,\n"
-             "solverstates, LMDB, LevelDB, IDX, CIFAR, HDF5, .npy, mean files, files of token ids,\n"
-             "tokenizers, logs of --log-json, nets, solvers, pictures, folders of pictures, ONNX.",
+    .notes =
+        "Files are known by their content: snapshots and other safetensors, caffemodels,\n"
+        "solverstates, LMDB, LevelDB, IDX, CIFAR, HDF5, .npy, mean files, files of token ids,\n"
+        "tokenizers, logs of --log-json, nets, solvers, pictures, folders of pictures, ONNX.",
     .options = options,
     .arguments = offsetof(struct values, files),
     .arguments_min = 1,

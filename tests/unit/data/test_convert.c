@@ -385,7 +385,7 @@ static void red_in_front_is_warned_of(void **state)
                                               .source_count = 1,
                                               .seed = 1};
     options.callbacks = (struct lockstep_callbacks){.user = heard, .event = hear_warning};
-    must_convert(&options, ls_test_path("red"), 1);
+    must_convert(&options, ls_test_path("red_first"), 1);
     assert_non_null(strstr(heard, "channels stay red, green, blue"));
     heard[0] = '\0';
     struct lockstep_source_options grey = idx_options(2, 3, 3);
