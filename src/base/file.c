@@ -34,8 +34,13 @@ static int open_regular(const char *path, int status, off_t *size, struct ls_err
     }
     if (!S_ISREG(info.st_mode)) {
         close(fd);
-        ls_fail(error, status, path, NULL,
-                S_ISDIR(info.st_mode) ? "is a directory, not a file" : "is not a file");
+        ls_fail(error, status, path,
+                S_ISFIFO(info.st_mode) ? "files may be read more than once: write it into one"
+                                       : NULL,
+                "%s",
+                S_ISDIR(info.st_mode)    ? "is a directory, not a file"
+                : S_ISFIFO(info.st_mode) ? "is a pipe, not a file"
+                                         : "is not a file");
         return -1;
     }
     *size = info.st_size;

@@ -94,6 +94,53 @@ static int warn(struct ls_definition *definition, struct ls_text *dropped)
     return definition->warning != NULL ? 0 : LOCKSTEP_RESOURCE;
 }
 
+enum { ZERO_BYTE_DEPTH = 64 /* messages within each other */ };
+
+static bool take_varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
+{
+    *value = 0;
+    for (int shift = 0; *at < end && shift < 64; shift += 7) {
+        const uint8_t byte = *(*at)++;
+        *value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return true;
+    }
+    return false;
+}
+
+/* The first field of text whose value has a zero byte, which would cut it: C's strings end there.
+ * The bytes are those of a message that was unpacked. */
+static const ProtobufCFieldDescriptor *find_zero_byte(const ProtobufCMessageDescriptor *type,
+                                                      const uint8_t *at, const uint8_t *end,
+                                                      int depth)
+{
+    static const size_t fixed[] = {[1] = 8, [5] = 4};
+    uint64_t tag, length;
+    while (depth < ZERO_BYTE_DEPTH && take_varint(&at, end, &tag)) {
+        const unsigned wire = tag & 7;
+        if (wire == 0 ? !take_varint(&at, end, &length) : wire != 1 && wire != 2 && wire != 5)
+            return NULL;
+        if (wire == 0)
+            continue;
+        length = fixed[wire];
+        if ((wire == 2 && !take_varint(&at, end, &length)) || length > (uint64_t)(end - at))
+            return NULL;
+        const ProtobufCFieldDescriptor *field =
+            protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3));
+        if (wire == 2 && field != NULL && field->type == PROTOBUF_C_TYPE_STRING &&
+            memchr(at, 0, length) != NULL)
+            return field;
+        const ProtobufCFieldDescriptor *inner =
+            wire == 2 && field != NULL && field->type == PROTOBUF_C_TYPE_MESSAGE
+                ? find_zero_byte(field->descriptor, at, at + length, depth + 1)
+                : NULL;
+        if (inner != NULL)
+            return inner;
+        at += length;
+    }
+    return NULL;
+}
+
 int ls_binary_read(const char *file, const void *bytes, size_t length,
                    const ProtobufCMessageDescriptor *type, int status, struct ls_definition **out,
                    struct ls_error *error)
@@ -107,6 +154,13 @@ int ls_binary_read(const char *file, const void *bytes, size_t length,
     struct ls_arena *arena = definition->arena;
     ProtobufCMessage *message =
         protobuf_c_message_unpack(type, ls_arena_allocator(arena), length, bytes);
+    const ProtobufCFieldDescriptor *cut =
+        message != NULL ? find_zero_byte(type, bytes, (const uint8_t *)bytes + length, 0) : NULL;
+    if (cut != NULL) {
+        ls_definition_free(definition);
+        return ls_fail(error, status, file, NULL, "the value of a field '%s' has a zero byte",
+                       cut->name);
+    }
     if (message != NULL) {
         struct ls_text dropped = {0};
         drop_unknown(arena, message, status == LOCKSTEP_DEFINITION ? &dropped : NULL);

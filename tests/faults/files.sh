@@ -21,6 +21,7 @@ for file in none none/none folder folder/none pipe loop /dev/null /dev/zero /dev
     case $file in
     none* | folder/none) why='No such file|there is no file' ;;
     folder) why='is a directory' ;;
+    pipe) why='is a pipe' ;;
     loop) why='symbolic links|there is no file' ;;
     *) why='is not a file' ;;
     esac

@@ -79,6 +79,20 @@ static void memory_is_limited(void **state)
     free(bytes);
 }
 
+/* A zero byte within a text would cut it: "a" and "a", where the file has two names. */
+static void texts_have_no_zero_bytes(void **state)
+{
+    (void)state;
+    static const char net[] = "\242\006\005\n\003a\000b";
+    struct ls_error error = {0};
+    struct ls_definition *definition;
+    assert_int_equal(
+        ls_binary_read("f", net, sizeof net - 1, NET, LOCKSTEP_WEIGHTS, &definition, &error),
+        LOCKSTEP_WEIGHTS);
+    assert_null(definition);
+    assert_string_equal(error.problems[0].message, "the value of a field 'name' has a zero byte");
+}
+
 static void memory_runs_out(void **state)
 {
     (void)state;
@@ -201,6 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_and_binary),
+        cmocka_unit_test(texts_have_no_zero_bytes),
         cmocka_unit_test(files_that_cannot_be_read),
         cmocka_unit_test(memory_is_limited),
         cmocka_unit_test(memory_runs_out),
