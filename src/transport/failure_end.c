@@ -49,8 +49,10 @@ int ls_detector_set_status_file(struct ls_detector *detector, const char *path,
 
 void ls_detector_tell_running(struct ls_detector *detector, double now)
 {
-    /* A process that was stopped may have been given up: another rank has written what happened. */
-    if (now < detector->next_status || now < detector->blind_until)
+    /* What was heard in this turn may have been the end. A process that was stopped may have been
+     * given up: another rank has written what happened. */
+    if (atomic_load(&detector->resting) || atomic_load(&detector->ended) ||
+        now < detector->next_status || now < detector->blind_until)
         return;
     detector->next_status = now + LS_STATUS_INTERVAL;
     if (detector->transport->rank == 0 && detector->status_file != NULL)
