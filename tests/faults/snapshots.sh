@@ -18,7 +18,8 @@ no_leftovers() {
 
 # ---- A full disk, where this user may make one ----------------------------------------------------
 mkdir disk
-if mount -t tmpfs -o size=$(((size / 4096 + 2) * 4096)) tmpfs disk 2>/dev/null; then
+# For a snapshot, its last page, the lock and status.json.
+if mount -t tmpfs -o size=$(((size / 4096 + 3) * 4096)) tmpfs disk 2>/dev/null; then
     undo="umount -l '$work/disk'"
     train 7 '^Snapshotting to disk/s_iter_10' \
         '^lockstep: disk/s_iter_20.safetensors: .*No space left on device. hint: free some space' \
