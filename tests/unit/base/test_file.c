@@ -62,7 +62,8 @@ static void what_cannot_be_read_is_told_with_its_path(void **state)
     expect_read(ls_test_directory(), 10, LOCKSTEP_DATA, "is a directory");
     const char *pipe = ls_test_path("pipe");
     assert_int_equal(mkfifo(pipe, 0600), 0);
-    expect_read(pipe, 10, LOCKSTEP_DATA, "is a pipe, not a file"); /* and does not wait for a writer */
+    expect_read(pipe, 10, LOCKSTEP_DATA,
+                "is a pipe, not a file"); /* and does not wait for a writer */
     const char *path = ls_test_path("memory");
     ls_test_write_text(path, "text");
     ls_fail_allocation_after(0);
