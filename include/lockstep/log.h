@@ -31,8 +31,9 @@ struct lockstep_point {
 struct lockstep_series {
     const char *name; /* "loss", "learning_rate", "samples_per_second", "penalty", "weight_norm",
                          "gradient_norm", "update_norm"; and outputs: "test/accuracy",
-                         "test 1/loss", "train/accuracy", "test/recall[3]"; "test/total loss" of
-                         a net with several losses */
+                         "test 1/loss", "train/accuracy", "test/recall[3]", or
+                         "test/AP[3 dog]" of a class that has a name; "test/total loss" of a net
+                         with several losses */
     const struct lockstep_point *points;
     size_t count;
     int better; /* which figure is: 1 a larger one, -1 a smaller one, 0: it is not known */

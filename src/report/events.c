@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "report/log.h"
 
 /* An event that is being taken. */
@@ -122,6 +123,18 @@ struct loss {
     struct ls_series *only; /* a single one that counts as it is is the loss itself */
 };
 
+/* "test/recall[3]", of a class whose name the log has "test/AP[3 dog]". */
+static void name_figure(char *key, size_t size, const char *before, const char *name, int at,
+                        const char *class_name)
+{
+    const size_t length = class_name != NULL ? strnlen(class_name, 40) : 0;
+    if (class_name == NULL)
+        snprintf(key, size, "%s/%.100s[%d]", before, name, at);
+    else
+        snprintf(key, size, "%s/%.100s[%d %.*s]", before, name, at,
+                 (int)ls_utf8_valid_length(class_name, length), class_name);
+}
+
 static void take_output(struct event *event, const char *before, const struct ls_json_node *output,
                         struct loss *loss)
 {
@@ -129,16 +142,26 @@ static void take_output(struct event *event, const char *before, const struct ls
     const struct ls_json_node *values = member(event, output, "values");
     const char *better = text(event, output, "better");
     double weight = number(event, output, "loss_weight");
+    const struct ls_json_node *classes = member(event, output, "classes"), *class = NULL;
     int at = 0;
     if (name == NULL || values == NULL || values->kind != LS_JSON_ARRAY)
         return;
+    if (classes != NULL && classes->kind == LS_JSON_ARRAY && classes->count == values->count)
+        class = ls_json_first(event->tree, classes);
     weight = isfinite(weight) ? weight : 0;
     for (const struct ls_json_node *value = ls_json_first(event->tree, values); value != NULL;
          value = ls_json_next(event->tree, value), at++) {
         char key[160];
         struct ls_series *series = NULL;
+        const char *class_name = class != NULL && class->kind == LS_JSON_STRING
+                                     ? ls_json_text(event->tree, class)
+                                     : NULL;
+        const bool nothing = class != NULL && class_name == NULL; /* the background */
+        class = class != NULL ? ls_json_next(event->tree, class) : NULL;
+        if (nothing)
+            continue;
         if (values->count > 1)
-            snprintf(key, sizeof key, "%s/%.100s[%d]", before, name, at);
+            name_figure(key, sizeof key, before, name, at, class_name);
         else
             snprintf(key, sizeof key, "%s/%.100s", before, name);
         if (at < LS_LOG_FIGURES)

@@ -35,7 +35,8 @@ static void test_events(void **state)
               "\"samples_per_second\": 100, \"iteration_end\": 50}");
     take(log, "{\"event\": \"test\", \"iteration\": 1, \"test_net\": 1, \"outputs\": [{\"name\": "
               "\"recall\", \"values\": [0.5, 0.25]}, {\"name\": 3}, 4, {\"name\": \"acc\", "
-              "\"values\": [1]}]}");
+              "\"values\": [1]}, {\"name\": \"AP\", \"values\": [0, 0.75], \"classes\": [null, "
+              "\"dog\"]}]}");
     take(log, "{\"event\": \"statistics\", \"iteration\": 1, \"gradient_norm\": 3, "
               "\"weight_norm\": 4, \"parameters\": [{\"name\": \"c.weight\", \"weight_norm\": 2, "
               "\"gradient_norm\": 1, \"update_norm\": null}]}");
@@ -46,6 +47,8 @@ static void test_events(void **state)
     assert_float_equal(ls_log_find(log, "learning_rate")->points[0].mean, 0.1, 0);
     assert_float_equal(ls_log_find(log, "test 1/recall[1]")->points[0].mean, 0.25, 0);
     assert_float_equal(ls_log_find(log, "test 1/acc")->points[0].mean, 1, 0);
+    assert_float_equal(ls_log_find(log, "test 1/AP[1 dog]")->points[0].mean, 0.75, 0);
+    assert_null(ls_log_find(log, "test 1/AP[0]")); /* of the background */
     assert_float_equal(ls_log_find(log, "gradient_norm")->points[0].mean, 3, 0);
     assert_null(ls_log_find(log, "penalty"));
     assert_string_equal(ls_log_fact(log, "seed"), "7");
