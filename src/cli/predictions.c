@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/predictions.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,9 +150,26 @@ static void put_text(struct ls_cli_predictions *predictions, const char *input, 
     }
 }
 
+/* Once: weights of a training that diverged, or an input that is not finite, have more of them. */
+static void warn_of_not_finite(struct ls_cli_predictions *predictions, const char *input,
+                               const float *values)
+{
+    for (size_t i = 0; i < predictions->size && !predictions->warned; i++) {
+        if (!isnan(values[i]) && values[i] != INFINITY) /* a logarithm may be -inf */
+            continue;
+        predictions->warned = true;
+        ls_cli_error(
+            0,
+            "warning: %s: number %zu of its prediction is %g, as others may be: the input, or "
+            "the weights, are not finite",
+            input, i, (double)values[i]);
+    }
+}
+
 void ls_cli_predictions_put(struct ls_cli_predictions *predictions, const char *input, int label,
                             const float *values)
 {
+    warn_of_not_finite(predictions, input, values);
     ls_cli_rank(predictions, values);
     if (predictions->format == LS_CLI_FORMAT_JSON || predictions->format == LS_CLI_FORMAT_JSONL)
         put_json(predictions, input, label, values);

@@ -1,10 +1,12 @@
 /* The library's interface, without a library: inputs of predictions.
  *
  * Paths are taken as they are, "list" is a list of three with labels 1, 0 and 7, "folder" two
- * pictures and three files that are none. With fake.picture_status what begins with "bad" cannot be
- * read. The prediction is 0.2, 0.7 and 0.1 for all others.
+ * pictures and three files that are none. What begins with "nan" has a prediction with a NaN. With
+ * fake.picture_status what begins with "bad" cannot be read. The prediction is 0.2, 0.7 and 0.1 for
+ * all others.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +77,7 @@ int lockstep_model_predict_each(struct lockstep_model *model, const struct locks
                                 int (*tell)(void *user, const struct lockstep_predicted *predicted),
                                 void *user, struct lockstep_error *error)
 {
-    static const float output[3] = {0.2f, 0.7f, 0.1f};
+    static const float output[3] = {0.2f, 0.7f, 0.1f}, odd[3] = {0.2f, NAN, 0.1f};
     (void)model;
     for (int64_t i = 0; i < inputs->count; i++) {
         const bool bad = fake.picture_status != 0 && strncmp(inputs->names[i], "bad", 3) == 0;
@@ -84,7 +86,10 @@ int lockstep_model_predict_each(struct lockstep_model *model, const struct locks
                                                .name = inputs->names[i],
                                                .has_label = inputs->labels[i] >= 0,
                                                .label = inputs->labels[i],
-                                               .output = bad ? NULL : output,
+                                               .output = bad ? NULL
+                                                         : strncmp(inputs->names[i], "nan", 3) == 0
+                                                             ? odd
+                                                             : output,
                                                .status = bad ? fake.picture_status : 0,
                                                .problem = bad ? "bad.png: damaged PNG" : NULL};
         if (tell(user, &predicted) != 0)

@@ -22,6 +22,17 @@ static void test_predict_text(void **state)
                         "hint: with --skip-damaged that is no error\n");
 }
 
+/* The first number that is none is warned of, with its input. */
+static void test_predict_not_finite(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "a.png", "nan.png",
+                         "nan2.png", "--top", "1"),
+                     0);
+    assert_non_null(strstr(messages, "warning: nan.png: number 1 of its prediction is nan"));
+    assert_null(strstr(messages, "nan2.png"));
+}
+
 static void test_predict_json(void **state)
 {
     (void)state;
@@ -177,15 +188,11 @@ static void test_predict_to_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_predict_text),
-        TEST(test_predict_json),
-        TEST(test_predict_csv),
-        TEST(test_predict_samples),
-        TEST(test_predict_draw),
-        TEST(test_predict_json_lines),
-        TEST(test_predict_folders_and_lists),
-        TEST(test_predict_damaged),
-        TEST(test_predict_to_file),
+        TEST(test_predict_text),       TEST(test_predict_not_finite),
+        TEST(test_predict_json),       TEST(test_predict_csv),
+        TEST(test_predict_samples),    TEST(test_predict_draw),
+        TEST(test_predict_json_lines), TEST(test_predict_folders_and_lists),
+        TEST(test_predict_damaged),    TEST(test_predict_to_file),
     };
     return cmocka_run_group_tests(tests, NULL, free_texts);
 }
