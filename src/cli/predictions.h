@@ -31,7 +31,7 @@ struct ls_cli_predictions {
     size_t size;                        /* numbers of a prediction */
     size_t top;                         /* how many of them are printed */
     size_t *order;                      /* indices, the largest value first; see ls_cli_rank */
-    bool warned; /* of a number that is not finite */
+    bool warned;                        /* of a number that is not finite */
     struct ls_json_writer json;
 };
 
