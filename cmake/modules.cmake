@@ -27,7 +27,8 @@ if(LOCKSTEP_FUZZ)
 endif()
 target_link_libraries(ls_flags INTERFACE Threads::Threads m)
 
-# What computes nothing is not optimized as far: it is most of the sources, and of the build's time.
+# Folders without loops over the numbers of a net are not optimized as far: they are most of the
+# sources.
 set(LS_PLAIN_FOLDERS text schema ir layers graph plan observe transport snapshot onnx solver report
     sweep inspect api)
 set(LS_PLAIN_OPTIONS "")

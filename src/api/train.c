@@ -173,6 +173,9 @@ static int check_options(const struct lockstep_train_options *options, struct ls
     if (options->resume != NULL && options->weights != NULL)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
                        "give a snapshot to resume from, or weights to start from, not both");
+    if (options->resume != NULL && options->partial_weights != 0)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
+                       "partial weights are those to start from, and a resume takes all");
     if (options->resume != NULL && options->map != NULL)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
                        "a map of names is for weights to start from, not for a resume");
@@ -205,6 +208,9 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
     if (status == 0 && weights == NULL && options->map != NULL)
         status = ls_fail(error, LOCKSTEP_USAGE, NULL, "name a file of weights, too",
                          "a map of names is given, but no weights to start from");
+    else if (status == 0 && weights == NULL && options->partial_weights != 0)
+        status = ls_fail(error, LOCKSTEP_USAGE, NULL, "name a file of weights, too",
+                         "weights may be partial, but there are none to start from");
     LS_TRY(ls_comm_conclude(trainer->comm, status, error));
     status = weights != NULL ? ls_trainer_load_weights(trainer, weights, options->map,
                                                        options->partial_weights != 0, error)

@@ -254,15 +254,22 @@ static void put_residual_block(FILE *out, const char *name, const char *bottom, 
             name, projects ? shortcut : bottom, second, name, name, name, name);
 }
 
+/* The beginning of a net: what the data are, its name, the two data layers. */
+static void put_beginning(FILE *out, const struct ls_init_data *data, const char *name,
+                          const struct choice *choice)
+{
+    ls_init_describe(out, "# ", data);
+    fprintf(out, "name: \"%s\"\n", name);
+    put_data(out, data, choice, true);
+    put_data(out, data, choice, false);
+}
+
 static void put_picture_net(FILE *out, const struct ls_init_data *data)
 {
     enum { STAGES = 3 };
     struct choice choice = choose(data);
     char bottom[32] = "stem", name[32];
-    ls_init_describe(out, "# ", data);
-    fputs("name: \"ResNet\"\n", out);
-    put_data(out, data, &choice, true);
-    put_data(out, data, &choice, false);
+    put_beginning(out, data, "ResNet", &choice);
     put_convolution(out, "stem", "data", choice.width_of_stage, 3, choice.stem_stride, true);
     if (choice.pooled) {
         fputs("layer { name: \"stem/pool\" type: \"Pooling\" bottom: \"stem\" top: \"stem/pool\" "
@@ -309,10 +316,7 @@ static void put_map_net(FILE *out, const struct ls_init_data *data)
     enum { LEVELS = 3, WIDTH = 16 };
     struct choice choice = choose(data);
     char bottom[32] = "data", name[32];
-    ls_init_describe(out, "# ", data);
-    fputs("name: \"UNet\"\n", out);
-    put_data(out, data, &choice, true);
-    put_data(out, data, &choice, false);
+    put_beginning(out, data, "UNet", &choice);
     for (int level = 1; level <= LEVELS; level++) {
         snprintf(name, sizeof name, "down%d", level);
         put_level(out, name, bottom, WIDTH << (level - 1));

@@ -102,17 +102,9 @@ void ls_audit_bench_compute(struct ls_pass *pass, struct ls_audit_bench *benches
         return;
     }
     struct ls_audit_listener listener;
-    struct ls_run run = ls_micro_batch_prepare(pass, worker, unit);
+    struct ls_run run =
+        ls_micro_batch_prepare_apart(pass, worker, unit, bench->inputs, bench->record);
     ls_exchange_context(pass->exchange, worker, unit, bench->rows.device, &run.context);
-    run.inputs = bench->inputs;
-    run.context.partials = bench->record;
-    run.record = NULL; /* it is waited for */
-    run.copying = (struct ls_copying){NULL, NULL};
-    run.context.accumulator = NULL; /* nothing of it is added, or kept */
-    run.factors = NULL;
-    run.rows.keep = false;
-    run.observer = (struct ls_observer){0};
-    run.watch = (struct ls_watch){0};
     ls_audit_lines_observe(lines, pass->engine->device, &listener, line, &run);
     int segments = (int)plan->plan->segments;
     for (int s = 0; s < segments; s++)

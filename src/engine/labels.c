@@ -34,7 +34,7 @@ struct consumer {
     int64_t block, begin, end;
 };
 
-/* Whether a value lies where a data set of the net brings it. */
+/* Whether a data set of the net fills the value. */
 static bool labels_find_source(const struct ls_net *net, const struct ls_value *value, int *dataset,
                                int *tensor)
 {

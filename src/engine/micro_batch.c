@@ -170,6 +170,22 @@ struct ls_run ls_micro_batch_prepare(struct ls_pass *pass, int worker, size_t un
     return run;
 }
 
+struct ls_run ls_micro_batch_prepare_apart(struct ls_pass *pass, int worker, size_t unit,
+                                           void *const *inputs, double *partials)
+{
+    struct ls_run run = ls_micro_batch_prepare(pass, worker, unit);
+    run.inputs = inputs;
+    run.context.partials = partials;
+    run.context.accumulator = NULL;
+    run.factors = NULL;
+    run.rows.keep = false;
+    run.record = NULL;
+    run.copying = (struct ls_copying){NULL, NULL};
+    run.observer = (struct ls_observer){0};
+    run.watch = (struct ls_watch){0};
+    return run;
+}
+
 int ls_micro_batch_compute(const struct ls_pass *pass, const struct ls_net_plan *plan, int slot,
                            int segment, const struct ls_run *run, struct ls_error *error)
 {

@@ -18,6 +18,11 @@ void ls_micro_batch_wait(struct ls_pass *pass, int worker);
 
 /* What a worker needs to run a unit; the inputs are not set. */
 struct ls_run ls_micro_batch_prepare(struct ls_pass *pass, int worker, size_t unit);
+/* The same for a unit that is computed once more by itself, from `inputs` and with its losses in
+ * `partials`, which the caller owns: nothing of it is added to the update, handed over or kept, and
+ * it is waited for. */
+struct ls_run ls_micro_batch_prepare_apart(struct ls_pass *pass, int worker, size_t unit,
+                                           void *const *inputs, double *partials);
 /* Runs a segment of a plan (or all: LS_RUN_ALL) in the memory of a slot: see ls_binding_run. What
  * has a place for its record in the device's memory is only given to the worker's stream. */
 int ls_micro_batch_compute(const struct ls_pass *pass, const struct ls_net_plan *plan, int slot,

@@ -317,15 +317,8 @@ static int not_finite_run(struct ls_pass *pass, struct finder *finder, struct ls
     LS_TRY(ls_engine_make_room(pass->engine, pass->net, unit->plan->plan, error));
     LS_TRY(ls_engine_bind_plan(pass->engine, pass->net, unit->plan, error));
     LS_TRY(ls_micro_batch_fetch(pass, finder->readers, finder->unit, finder->inputs, error));
-    struct ls_run run = ls_micro_batch_prepare(pass, 0, finder->unit);
-    run.inputs = finder->inputs;
-    run.context.partials = finder->record;
-    run.record = NULL; /* it is waited for */
-    run.copying = (struct ls_copying){NULL, NULL};
-    run.context.accumulator = NULL; /* nothing of it is added, or kept */
-    run.factors = NULL;
-    run.rows.keep = false;
-    run.observer = (struct ls_observer){0};
+    struct ls_run run =
+        ls_micro_batch_prepare_apart(pass, 0, finder->unit, finder->inputs, finder->record);
     run.watch = (struct ls_watch){.stepped = not_finite_stepped, .user = finder};
     const int segments = (int)unit->plan->plan->segments;
     for (int s = 0; s < segments; s++)

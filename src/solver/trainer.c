@@ -1,6 +1,5 @@
 /* Making and freeing trainers; one update. See solver/trainer.h.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "solver/heartbeat.h"
 #include "solver/trainer.h"
 
 #include <stdio.h>
@@ -27,6 +26,7 @@
 #include "solver/environment.h"
 #include "solver/events.h"
 #include "solver/fit.h"
+#include "solver/heartbeat.h"
 #include "solver/outputs.h"
 #include "solver/ranks.h"
 #include "solver/snapshots.h"
