@@ -10,10 +10,9 @@ set(slow base_test_hdf5 ops_cpu_test_bf16_convolution ops_cpu_test_bf16_inner_pr
     transport_test_watchdog)
 # The promise: bits on this processor, on any workers and ranks, after a resume, in less memory; the
 # program's first steps; memory that runs out.
-set(promise faults_files faults_usage faults_weights golden_avx2 golden_avx512 numerics_test_batch_norm
+set(promise faults_files faults_test_memory_texts faults_usage golden_avx2 golden_avx512 numerics_test_batch_norm
     numerics_test_cuts numerics_test_exact_sums numerics_test_memory_limits numerics_test_overflow
-    numerics_test_ranks numerics_test_rank_snapshots numerics_test_verify numerics_test_workers
-    faults_test_fields)
+    numerics_test_ranks numerics_test_rank_snapshots numerics_test_verify numerics_test_workers)
 
 get_property(tests DIRECTORY PROPERTY TESTS)
 foreach(test ${tests})

@@ -39,12 +39,12 @@ sizes() {
     printf 'commands %s\n' "$(find src/cli -name 'cmd_*.c' | wc -l)"
     [ -n "$build" ] || return 0
     # Begin, end (in milliseconds) and output of each step; an output that was made twice counts once.
-    awk '!/^#/ && $1 ~ /^[0-9]+$/ { took[$4] = $2 - $1; step[$5] = 1 }
+    awk '!/^#/ && $1 ~ /^[0-9]+$/ { took[$4] = $2 - $1 }
         END {
-            for (output in took)
+            for (output in took) {
                 milliseconds += took[output]
-            for (hash in step)
                 steps++
+            }
             printf "steps %d\nseconds %d\n", steps, milliseconds / 1000
         }' "$build/.ninja_log"
 }

@@ -218,4 +218,6 @@ for type in LSTM RNN GRU; do
     expect 0 -- "$LOCKSTEP" prune --weights recurrent.safetensors --sparsity 0.5 -o mask.safetensors
     train 0 'masked' -- --weights recurrent.safetensors --set mask=mask.safetensors
 done
+# An option for weights, without weights.
+train 2 'weights may be partial, but there are none to start from' '!Iteration' -- --partial-weights
 finish
