@@ -29,10 +29,13 @@ LOCKSTEP_API int lockstep_file_open(const char *path, enum lockstep_file_how how
 LOCKSTEP_API int lockstep_folder_make(const char *path, struct lockstep_error *error);
 
 /* A file that is there as a whole or not at all: what is written to its descriptor takes the place
- * of `path` when it is committed. Freed without that, it leaves `path` as it was. */
+ * of `path` when it is committed, which happens once. Freed without that, it leaves `path` as it
+ * was. *output is the caller's to free, committed or not. LOCKSTEP_RESOURCE where it cannot be
+ * made or put in its place, LOCKSTEP_USAGE for a second commit. */
 struct lockstep_whole_file;
 LOCKSTEP_API int lockstep_whole_file_new(const char *path, struct lockstep_whole_file **output,
                                          struct lockstep_error *error);
+/* The file's, which closes it; -1 once it is committed. */
 LOCKSTEP_API int lockstep_whole_file_descriptor(const struct lockstep_whole_file *output);
 LOCKSTEP_API int lockstep_whole_file_commit(struct lockstep_whole_file *output,
                                             struct lockstep_error *error);

@@ -44,13 +44,15 @@ int lockstep_whole_file_new(const char *path, struct lockstep_whole_file **outpu
 
 int lockstep_whole_file_descriptor(const struct lockstep_whole_file *output)
 {
-    return ls_atomic_descriptor(output->file);
+    return output->file != NULL ? ls_atomic_descriptor(output->file) : -1;
 }
 
 int lockstep_whole_file_commit(struct lockstep_whole_file *output, struct lockstep_error *error)
 {
     struct ls_error *inner = ls_api_error(error);
     struct ls_atomic_file *file = output->file;
+    if (file == NULL)
+        return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "the file is in its place already");
     output->file = NULL;
     return ls_atomic_commit(file, inner);
 }
